@@ -1,0 +1,1 @@
+"""Write a GPU kernel once, as an ordinary Python function, and run it on every device."""

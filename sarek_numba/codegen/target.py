@@ -1,0 +1,22 @@
+"""What the passes and printers need to know of a device: a value, not a global.
+
+`passes.optimise(kernel, target)` gives legal IR for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`address_bits`: the width in which the device computes addresses best. 64 keeps weak ints and
+    indices in int64 (CPUs: a narrower index costs contiguous accesses), 32 narrows them where proven.
+    `calls`: helpers stay functions; without it every call is inlined.
+    `inline_barriers`: helpers that hold a barrier are inlined (a target that splits at barriers).
+    """
+
+    name: str
+    address_bits: int = 64
+    calls: bool = True
+    inline_barriers: bool = False

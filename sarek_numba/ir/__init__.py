@@ -1,0 +1,1 @@
+"""Sarek IR: data, text, verification and analyses. See `ir.nodes` for the grammar."""

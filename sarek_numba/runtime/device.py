@@ -1,0 +1,77 @@
+"""The contract between the launch core and a backend.
+
+A backend package has a module-level `backend: Backend`. Its drivers open nothing until they are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sarek_numba.capability import DeviceRecord
+from sarek_numba.codegen.target import Target
+from sarek_numba.ir.nodes import Kernel, ParamDecl
+
+Bytes = npt.NDArray[np.uint8]
+Dimensions = tuple[int, int, int]
+
+
+class BackendUnavailable(Exception):
+    """Why a backend has no devices here; shown by `sarek.devices(why=True)`."""
+
+
+class Program(Protocol):
+    """A kernel made ready for one device.
+
+    `params` are those of the prepared kernel: `launch` takes one argument for each, in that order, a
+    buffer of `Driver.bind` or a NumPy scalar of exactly the declared type.
+    """
+
+    params: tuple[ParamDecl, ...]
+    source: str
+    static_shared_bytes: int
+
+    def launch(
+        self, grid: Dimensions, block: Dimensions, shared_bytes: int, arguments: Sequence[Any]
+    ) -> None:
+        """Run the kernel; returns when it is done. Raises BackendError or OracleError."""
+        ...
+
+
+class Driver(Protocol):
+    """One device. `target` is None where a kernel runs as lowered, before any pass."""
+
+    record: DeviceRecord
+    target: Target | None
+
+    def prepare(self, kernel: Kernel) -> Program:
+        """Compile a lowered, verified kernel: passes, emission, the device's compiler."""
+        ...
+
+    def source(self, kernel: Kernel) -> str:
+        """The text that `prepare` would compile, with the kernel's name and place as a header."""
+        ...
+
+    def bind(self, memory: Bytes, *, read: bool, written: bool) -> Any:
+        """Make host bytes (1-D, contiguous, any length, zero included) usable by a launch.
+
+        Zero copy where host and device share memory. The host array outlives the buffer.
+        """
+        ...
+
+    def unbind(self, buffer: Any) -> None:
+        """End the use of a bound buffer; what was written is in the host array when this returns."""
+        ...
+
+
+class Backend(Protocol):
+    """What an entry point of group `sarek_numba.backends` names: `module.backend`."""
+
+    name: str
+
+    def drivers(self) -> Sequence[Driver]:
+        """The devices present, in a stable order. Raises BackendUnavailable with the reason."""
+        ...

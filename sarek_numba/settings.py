@@ -1,0 +1,41 @@
+"""The environment variables this package reads; nothing else in it touches `os.environ`.
+
+Every function reads afresh, so a test or a notebook may change a variable between two launches.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(w.strip().lower() for w in os.environ.get(name, "").split(",") if w.strip())
+
+
+def default_device() -> str | None:
+    """SAREK_DEVICE: name of the device that launches use when none is named."""
+    return os.environ.get("SAREK_DEVICE") or None
+
+
+def disabled_backends() -> frozenset[str]:
+    """SAREK_DISABLE: names of backends that are treated as absent."""
+    return _words("SAREK_DISABLE")
+
+
+def dump_stages() -> frozenset[str]:
+    """SAREK_DUMP: stages whose result is printed to standard error ("all" for every stage)."""
+    return _words("SAREK_DUMP")
+
+
+def seed() -> int:
+    """SAREK_SEED: seed of the oracle's block order, 0 by default."""
+    return int(os.environ.get("SAREK_SEED", "0"))
+
+
+def threads() -> int:
+    """SAREK_THREADS: worker threads of the native device; by default one per core it may use."""
+    text = os.environ.get("SAREK_THREADS")
+    if text:
+        return max(1, int(text))
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else (os.cpu_count() or 1)
