@@ -39,7 +39,9 @@ class Capability:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is known of one capability: the verdict, its kind, where it comes from, what would help."""
+    """What is known of one capability: the verdict, its kind, where it comes from, what would
+    help.
+    """
 
     verdict: Verdict
     kind: CapabilityKind

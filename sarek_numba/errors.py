@@ -1,7 +1,8 @@
 """Every error a user can meet, one class per failure, with typed fields.
 
-Each class also derives from Python's class of its kind. A `CompileError` carries `Diagnostic`s: all that
-one stage found, each shown as file:line:col, the line, a caret, one sentence and one hint.
+Each class also derives from Python's class of its kind. A `CompileError` carries `Diagnostic`s:
+all that one stage found, each shown as file:line:col, the line, a caret, one sentence and one
+hint.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from sarek_numba.span import Span
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding in the user's source. `error` names the class to raise: see `raise_diagnostics`."""
+    """One finding in the user's source. `error` names the class to raise: see `raise_diagnostics`.
+    """
 
     error: type[CompileError]
     message: str
@@ -172,7 +174,9 @@ class UnknownDevice(LaunchError, LookupError):
 
 
 class InvalidArgument(LaunchError, ValueError):
-    """An argument whose value cannot be used, such as overlapping memory that a device cannot bind."""
+    """An argument whose value cannot be used, such as overlapping memory that a device cannot
+    bind.
+    """
 
 
 class GraphError(LaunchError, ValueError):
@@ -261,7 +265,9 @@ class WeakOverflow(OracleError, OverflowError):
 
 
 class ArithmeticFault(OracleError, ArithmeticError):
-    """An arithmetic edge that NumPy or Python reports: a negative exponent, division by zero if asked."""
+    """An arithmetic edge that NumPy or Python reports: a negative exponent, division by zero if
+    asked.
+    """
 
 
 class BarrierDivergence(OracleError, RuntimeError):

@@ -1,7 +1,7 @@
 """Source positions.
 
-A `Span` says where in the user's file something was written. It rides on IR nodes and errors, takes no
-part in their equality, and is never part of a content hash.
+A `Span` says where in the user's file something was written. It rides on IR nodes and errors,
+takes no part in their equality, and is never part of a content hash.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Target:
     """`address_bits`: the width in which the device computes addresses best. 64 keeps weak ints and
-    indices in int64 (CPUs: a narrower index costs contiguous accesses), 32 narrows them where proven.
+    indices in int64 (CPUs: a narrower index costs contiguous accesses), 32 narrows them where
+    proven.
     `calls`: helpers stay functions; without it every call is inlined.
     `inline_barriers`: helpers that hold a barrier are inlined (a target that splits at barriers).
     """

@@ -1,8 +1,8 @@
 """The named functions of `Intrinsic` nodes, as one table: arity, operand families and exactness.
 
 All arguments of an intrinsic have one type, which is also the result type, unless the entry says
-otherwise. `exact` functions give the same bits on every device; the others have a measured bound per
-device. `ir.semantics` gives each its meaning; every printer has a spelling for each.
+otherwise. `exact` functions give the same bits on every device; the others have a measured bound
+per device. `ir.semantics` gives each its meaning; every printer has a spelling for each.
 """
 
 from __future__ import annotations

@@ -1,20 +1,21 @@
 """Sarek IR: the grammar on one screen.
 
-Frozen, slotted dataclasses in three unions (`Expr`, `LValue`, `Stmt`), walked with `match`. The seed
-`Sarek_ir_types` is the contract; `docs/ir.md` maps each of its constructors to a class here.
+Frozen, slotted dataclasses in three unions (`Expr`, `LValue`, `Stmt`), walked with `match`. The
+seed `Sarek_ir_types` is the contract; `docs/ir.md` maps each of its constructors to a class here.
 
 Rules that every producer keeps and `ir.verify` checks:
 - Expressions are pure: they read memory but never write it. `And`, `Or` and `IfExpr` evaluate only
   the operand that is needed, thread by thread, so a guarded read is legal.
-- A body is a tuple of statements. `Let` and `LetMut` bring a variable into scope for the rest of the
-  body they stand in (and the bodies nested in that rest).
-- Both operands of a binary operator have one type, except the count of a shift. A comparison, `And`,
-  `Or` and `Not` give bool. Conversions are always explicit `Cast`s.
+- A body is a tuple of statements. `Let` and `LetMut` bring a variable into scope for the rest
+  of the body they stand in (and the bodies nested in that rest).
+- Both operands of a binary operator have one type, except the count of a shift. A comparison,
+  `And`, `Or` and `Not` give bool. Conversions are always explicit `Cast`s.
 - Every operator is total: what it gives at its edges (division by zero, shift counts out of range,
   overflow) is fixed by `ir.semantics`. `unguarded=True` is a promise, made by passes, that the edge
   is never met, so a device needs no guard.
-- An integer that the user's program holds as a Python int ("weak") is computed in int64; `weak=True`
-  marks such operators and conversions so that the oracle can report a value that leaves its type.
+- An integer that the user's program holds as a Python int ("weak") is computed in int64;
+  `weak=True` marks such operators and conversions so that the oracle can report a value that
+  leaves its type.
 """
 
 from __future__ import annotations
@@ -269,7 +270,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Subscript:
-    """One subscript of one axis of a view of `array`: its value is `index`, checked against `extent`.
+    """One subscript along one axis of a view of `array`: `index`, checked against `extent`.
 
     With `wrap` a negative index counts from the end (index + extent). The oracle reports a value
     outside 0 ≤ value < extent; devices compute the value without a check. `extent` and `index` have
@@ -504,9 +505,10 @@ class While:
 class For:
     """`for var in range(first, stop, step)`: bounds evaluated once, `stop` exclusive.
 
-    `var` is a fresh immutable variable of each pass. The number of passes is exact at the ends of the
-    type. `unguarded` promises that first + passes * step does not overflow, so the plain loop of a C
-    programmer is right. A step of zero runs no pass on a device and is an oracle error.
+    `var` is a fresh immutable variable of each pass. The number of passes is exact at the ends
+    of the type. `unguarded` promises that first + passes * step does not overflow, so the plain
+    loop of a C programmer is right. A step of zero runs no pass on a device and is an oracle
+    error.
     """
 
     var: Var
@@ -576,7 +578,8 @@ class ExprStmt:
 class Call:
     """Call a helper. `results` is empty, one variable, or one for each item of a tuple result.
 
-    The results are declared by the call, as by Let. An array argument is a `VarRef` of an array Var.
+    The results are declared by the call, as by Let. An array argument is a `VarRef` of an array
+    Var.
     """
 
     results: tuple[Var, ...]
@@ -589,8 +592,8 @@ class Call:
 class Atomic:
     """One relaxed atomic operation on element `index` (flat) of an array.
 
-    `result` is declared by the statement and holds the old value. `value` is None for LOAD; `compare`
-    is given for CAS alone.
+    `result` is declared by the statement and holds the old value. `value` is None for LOAD;
+    `compare` is given for CAS alone.
     """
 
     op: AtomicOp
@@ -809,8 +812,9 @@ class NativeFunction:
 class Kernel:
     """A kernel. `name` and all spans are tags: they take no part in the content hash.
 
-    `index_bits` is 32 when every array of the launch has fewer than 2^31 elements and block × grid is
-    below 2^31 along each axis, else 64; length, offset, shape and stride parameters have that width.
+    `index_bits` is 32 when every array of the launch has fewer than 2^31 elements and block ×
+    grid is below 2^31 along each axis, else 64; length, offset, shape and stride parameters have
+    that width.
     """
 
     name: str

@@ -1,6 +1,7 @@
 """The contract between the launch core and a backend.
 
-A backend package has a module-level `backend: Backend`. Its drivers open nothing until they are asked.
+A backend package has a module-level `backend: Backend`. Its drivers open nothing until they are
+asked.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class BackendUnavailable(Exception):
 class Program(Protocol):
     """A kernel made ready for one device.
 
-    `params` are those of the prepared kernel: `launch` takes one argument for each, in that order, a
-    buffer of `Driver.bind` or a NumPy scalar of exactly the declared type.
+    `params` are those of the prepared kernel: `launch` takes one argument for each, in that
+    order, a buffer of `Driver.bind` or a NumPy scalar of exactly the declared type.
     """
 
     params: tuple[ParamDecl, ...]
@@ -63,7 +64,8 @@ class Driver(Protocol):
         ...
 
     def unbind(self, buffer: Any) -> None:
-        """End the use of a bound buffer; what was written is in the host array when this returns."""
+        """End the use of a bound buffer; what was written is in the host array when this returns.
+        """
         ...
 
 
