@@ -1,0 +1,44 @@
+# make demo   real kernels on every device present, checked against the oracle; writes out/
+# make test   everything, from a fresh machine: environment, packages, drivers, then the tests
+# Each target sets up what it needs and says what it installs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test test-pythons lint fuzz bench clean system
+
+$(STAMP): pyproject.toml tools/setup_environment.sh
+	PYTHON=$(PYTHON) tools/setup_environment.sh $(VENV)
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/sarek demo --out out
+
+system:
+	tools/setup_system.sh
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: system $(STAMP) lint
+	$(BIN)/python -m pytest -q
+
+test-pythons: $(STAMP)
+	tools/test_pythons.sh
+
+# make fuzz N=3000 SEED=1
+N ?= 300
+SEED ?= 0
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz --count $(N) --seed $(SEED)
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) out build dist
