@@ -1,0 +1,340 @@
+"""The functions that an emulated kernel calls in place of Python's and NumPy's.
+
+`math`, the builtins and NumPy's type constructors mean, in a kernel, the NumPy function at the type of
+the operand, without exceptions (the language's documented meaning). Each entry here is written with
+NumPy scalars and Python numbers alone; none uses the compiler or the oracle.
+
+A Python number is a weak value and stays one: `math.sqrt(2.0)` gives a Python float.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+Function = Callable[..., Any]
+
+_INT64 = np.iinfo(np.int64)
+
+
+def _is_python_number(value: Any) -> bool:
+    return type(value) in (int, float, bool)
+
+
+def saturating_int(value: Any, low: int = int(_INT64.min), high: int = int(_INT64.max)) -> int:
+    """Truncate to an integer in low…high; NaN gives 0, infinities the ends."""
+    if isinstance(value, (bool, int, np.integer, np.bool_)):
+        return builtins.int(value)
+    number = builtins.float(value)
+    if math.isnan(number):
+        return 0
+    if math.isinf(number):
+        return high if number > 0 else low
+    return builtins.max(low, builtins.min(high, math.trunc(number)))
+
+
+def _float_type(value: Any) -> Any:
+    """The type in which a float function of a strong value computes; halves widen to float32."""
+    dtype = np.asarray(value).dtype
+    if dtype.kind == "f":
+        return dtype.type if dtype.itemsize > 2 else np.float32
+    return np.float32 if dtype.itemsize <= 2 else np.float64
+
+
+def _elementwise(function: Function, *values: Any) -> Any:
+    """`function` of NumPy at the common float type of its strong operands."""
+    strong = [value for value in values if not _is_python_number(value)]
+    if not strong:
+        return function(*(np.float64(value) for value in values))
+    dtype = np.result_type(*(_float_type(value) for value in strong))
+    if any(np.asarray(value).dtype.kind != "f" for value in strong):
+        weak_floats = any(type(value) is float for value in values)
+        dtype = np.dtype(np.float64) if weak_floats else dtype
+    return function(*(dtype.type(value) for value in values))
+
+
+def _math(function: Function) -> Function:
+    """A `math` function: of weak values alone it gives a Python float."""
+
+    def call(*values: Any) -> Any:
+        result = _elementwise(function, *values)
+        return builtins.float(result) if all(map(_is_python_number, values)) else result
+
+    return call
+
+
+def _numpy(function: Function) -> Function:
+    """A NumPy float function: of weak values alone it gives a strong float64."""
+
+    def call(*values: Any) -> Any:
+        return _elementwise(function, *values)
+
+    return call
+
+
+def _predicate(function: Function) -> Function:
+    def call(value: Any) -> Any:
+        return builtins.bool(function(np.float64(value) if _is_python_number(value) else value))
+
+    return call
+
+
+def _by_python(function: Callable[..., float], edges: Function) -> Function:
+    """A function that NumPy lacks, computed in float64 by `math` and rounded to the operand's type."""
+
+    def one(value: Any) -> Any:
+        number = builtins.float(value)
+        try:
+            result = function(number)
+        except (ValueError, OverflowError):
+            result = edges(number)
+        return type(value)(result)
+
+    return one
+
+
+def _gamma_edges(x: float) -> float:
+    if x == -math.inf or (x < 0 and x == math.floor(x)):
+        return math.nan
+    if x == 0:
+        return math.copysign(math.inf, x)
+    return math.inf if x > 0 or math.floor(x) % 2 == 0 else -math.inf
+
+
+def _sin_pi(x: float) -> float:
+    if not math.isfinite(x):
+        return math.nan
+    reduced = math.fmod(x, 2.0)
+    if reduced in (0.0, 1.0, -1.0):
+        return math.copysign(0.0, x)
+    if abs(reduced) > 0.5:  # the nearest multiple of a half turn keeps the argument small
+        turns = round(reduced)
+        return (-1.0) ** turns * math.sin(math.pi * (reduced - turns))
+    return math.sin(math.pi * reduced)
+
+
+def _cos_pi(x: float) -> float:
+    if not math.isfinite(x):
+        return math.nan
+    reduced = abs(math.fmod(x, 2.0))
+    if reduced in (0.5, 1.5):
+        return 0.0
+    if abs(reduced - 0.5) <= 0.25:
+        return math.sin(math.pi * (0.5 - reduced))
+    if abs(reduced - 1.5) <= 0.25:
+        return math.sin(math.pi * (reduced - 1.5))
+    return math.cos(math.pi * reduced)
+
+
+def _fma(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once. Float operands of one type; exact by rational arithmetic."""
+    strong = [v for v in (a, b, c) if not _is_python_number(v)]
+    kind = np.result_type(*strong).type if strong else float
+    x, y, z = (builtins.float(kind(v)) for v in (a, b, c))
+    if not all(map(math.isfinite, (x, y, z))):
+        return kind(np.float64(x) * np.float64(y) + np.float64(z))
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    if exact == 0:  # a product that cancels the addend is +0 unless all terms are negative zeros
+        product = np.float64(math.copysign(1.0, x) * math.copysign(1.0, y))
+        if (x == 0 or y == 0) and z == 0:
+            return kind(np.copysign(0.0, product) + z)
+        return kind(0.0)
+    return kind(_round_fraction(exact, np.float32 if kind is np.float32 else np.float64))
+
+
+def _round_fraction(exact: Fraction, kind: Any) -> float:
+    """The float of type `kind` nearest to a rational, ties to even."""
+    info = np.finfo(kind)
+    precision, smallest = info.nmant + 1, int(info.minexp) - info.nmant
+    magnitude = abs(exact)
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    if Fraction(2) ** exponent > magnitude:
+        exponent -= 1
+    unit = builtins.max(exponent - precision + 1, smallest)
+    scaled = round(magnitude / Fraction(2) ** unit)  # round() of a Fraction is to even
+    if scaled.bit_length() + unit > int(info.maxexp):
+        return math.copysign(math.inf, exact)
+    return math.copysign(math.ldexp(scaled, unit), exact)
+
+
+def _join(values: tuple[Any, ...], chosen: Any) -> Any:
+    """`min` and `max` have the type that their operands join to; weak alone stays weak."""
+    strong = [np.asarray(value).dtype for value in values if not _is_python_number(value)]
+    if not strong:
+        return builtins.float(chosen) if any(type(v) is float for v in values) else chosen
+    return np.result_type(*strong).type(chosen)
+
+
+def _minimum_of(*values: Any) -> Any:
+    return _join(values, builtins.min(*values))
+
+
+def _maximum_of(*values: Any) -> Any:
+    return _join(values, builtins.max(*values))
+
+
+def _round(value: Any, digits: Any = None) -> Any:
+    if digits is None:
+        return saturating_int(np.rint(value))
+    if _is_python_number(value):
+        return builtins.float(np.round(np.float64(value), digits))
+    return np.round(value, digits)
+
+
+def _abs(value: Any) -> Any:
+    return builtins.abs(value)
+
+
+def _pow(base: Any, exponent: Any) -> Any:
+    return base**exponent
+
+
+def _divmod(a: Any, b: Any) -> Any:
+    return a // b, a % b
+
+
+def _to_int(value: Any = 0) -> int:
+    return saturating_int(value)
+
+
+def _to_float(value: Any = 0.0) -> float:
+    return builtins.float(value)
+
+
+def _popcount(value: Any) -> Any:
+    if type(value) is int:
+        return builtins.bin(value & (2**64 - 1)).count("1")
+    bits = value.dtype.itemsize * 8
+    return value.dtype.type(builtins.bin(builtins.int(value) & ((1 << bits) - 1)).count("1"))
+
+
+def _clz(value: Any) -> Any:
+    bits = 64 if type(value) is int else value.dtype.itemsize * 8
+    zeros = bits - (builtins.int(value) & ((1 << bits) - 1)).bit_length()
+    return zeros if type(value) is int else value.dtype.type(zeros)
+
+
+def _rsqrt(value: Any) -> Any:
+    kind = type(value)
+    return kind(1.0 / np.sqrt(np.float64(value)))
+
+
+def _where(condition: Any, then: Any, otherwise: Any) -> Any:
+    return _join((then, otherwise), then if condition else otherwise)
+
+
+class TypeConstructor:
+    """`np.int32` and its kin: a conversion as the language defines it, and still a dtype."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        self.dtype = np.dtype(kind)
+
+    def __call__(self, value: Any = 0) -> Any:
+        return convert(value, self.dtype)
+
+    def __repr__(self) -> str:
+        return repr(self.kind)
+
+
+def convert(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A strong value to a type as a cast does; a Python int that does not fit raises, as in NumPy."""
+    if dtype.kind in "iu" and isinstance(value, (float, np.floating)):
+        info = np.iinfo(dtype)
+        return dtype.type(saturating_int(value, builtins.int(info.min), builtins.int(info.max)))
+    if isinstance(value, np.generic):
+        return value.astype(dtype)[()]
+    return dtype.type(value)
+
+
+_UNARY_MATH = """
+    sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh cbrt fabs
+""".split()
+_RENAMED_MATH = {
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh",
+    "acosh": "arccosh", "atanh": "arctanh", "hypot": "hypot", "copysign": "copysign",
+    "fmod": "fmod", "pow": "power", "degrees": "degrees", "radians": "radians",
+    "nextafter": "nextafter",
+}  # fmt: skip
+_NUMPY_FLOAT = """
+    sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh cbrt arcsin arccos arctan
+    arctan2 arcsinh arccosh arctanh hypot copysign fmod fabs floor ceil trunc rint nextafter
+    degrees radians deg2rad rad2deg
+""".split()
+_BY_MATH = {
+    "erf": _by_python(math.erf, lambda x: math.copysign(1.0, x)),
+    "erfc": _by_python(math.erfc, lambda x: 0.0 if x > 0 else 2.0),
+    "gamma": _by_python(math.gamma, _gamma_edges),
+    "lgamma": _by_python(math.lgamma, lambda x: math.inf),
+}
+
+
+def _integer_of(function: Function) -> Function:
+    return lambda value: saturating_int(function(np.float64(value)))
+
+
+def _replacements() -> dict[Any, Function]:
+    """From each function of Python and NumPy to what it means in a kernel, by identity."""
+    table: dict[Any, Function] = {
+        builtins.abs: _abs,
+        builtins.min: _minimum_of,
+        builtins.max: _maximum_of,
+        builtins.round: _round,
+        builtins.pow: _pow,
+        builtins.divmod: _divmod,
+        builtins.int: _to_int,
+        builtins.float: _to_float,
+        math.floor: _integer_of(np.floor),
+        math.ceil: _integer_of(np.ceil),
+        math.trunc: _integer_of(np.trunc),
+        np.where: _where,
+        np.round: _round,
+        np.power: _pow,
+        math.pow: _math(np.power),
+    }
+    for name in _UNARY_MATH:
+        if hasattr(math, name):
+            table[getattr(math, name)] = _math(getattr(np, name))
+    for name, renamed in _RENAMED_MATH.items():
+        table[getattr(math, name)] = _math(getattr(np, renamed))
+    for name, function in _BY_MATH.items():
+        table[getattr(math, name)] = _math(function)
+    for name in _NUMPY_FLOAT:
+        table[getattr(np, name)] = _numpy(getattr(np, name))
+    for name in ("isnan", "isinf", "isfinite"):
+        table[getattr(math, name)] = _predicate(getattr(np, name))
+        table[getattr(np, name)] = _predicate(getattr(np, name))
+    if hasattr(math, "fma"):  # from CPython 3.13
+        table[math.fma] = _fma
+    for kind in (np.bool_, *np.sctypeDict.values()):
+        if issubclass(kind, (np.bool_, np.integer, np.floating)):
+            table[kind] = TypeConstructor(kind)
+    return table
+
+
+REPLACEMENTS = _replacements()
+
+# functions of `sarek.math`, by name
+SAREK_MATH: dict[str, Function] = {
+    "rsqrt": _math(_rsqrt),
+    "fma": _fma,
+    "clz": _clz,
+    "popcount": _popcount,
+    "copysign": _math(np.copysign),
+    "hypot": _math(np.hypot),
+    "expm1": _math(np.expm1),
+    "log1p": _math(np.log1p),
+    "sinpi": _math(_by_python(_sin_pi, lambda x: math.nan)),
+    "cospi": _math(_by_python(_cos_pi, lambda x: math.nan)),
+    "reinterpret": lambda value, dtype: np.asarray(value).view(np.dtype(dtype))[()],
+    **{name: _math(function) for name, function in _BY_MATH.items()},
+}
+
+MODULES: tuple[ModuleType, ...] = (math, np, operator)

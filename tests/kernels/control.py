@@ -1,0 +1,236 @@
+"""Control flow: loops with else, break, continue, early returns, short circuits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import sarek_numba as sarek
+from tests.kernels.case import Corpus, Launch, poison
+
+corpus = Corpus()
+N = 137
+
+
+@sarek.kernel
+def collatz(steps, start):
+    i = sarek.global_idx.x
+    if i >= len(start):
+        return
+    value = start[i]
+    count = 0
+    while value != 1:
+        if value % 2 == 0:
+            value //= 2
+        else:
+            value = 3 * value + 1
+        count += 1
+    steps[i] = count
+
+
+def _collatz(n):
+    count = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        count += 1
+    return count
+
+
+@corpus.add(collatz)
+def collatz_int64(rng):
+    start = rng.integers(1, 5000, N)
+    return Launch(5, 32, (poison(N, np.int32), start), (np.array([_collatz(int(v)) for v in start], np.int32), None))
+
+
+@sarek.kernel
+def first_prime_factor(out, values):
+    i = sarek.global_idx.x
+    if i < len(values):
+        n = values[i]
+        for d in range(2, 60):
+            if d * d > n:
+                continue
+            if n % d == 0:
+                out[i] = d
+                break
+        else:
+            out[i] = n
+
+
+@corpus.add(first_prime_factor)
+def for_else(rng):
+    values = rng.integers(2, 3000, N).astype(np.int32)
+    expected = [next((d for d in range(2, 60) if d * d <= v and v % d == 0), v) for v in values]
+    return Launch(3, 64, (poison(N, np.int32), values), (np.array(expected, np.int32), None))
+
+
+@sarek.kernel
+def nested_exits(out, m):
+    i = sarek.global_idx.x
+    if i >= len(out):
+        return
+    total = 0
+    for a in range(i % 5 + 3):
+        b = 0
+        while True:
+            b += 1
+            if b > a:
+                break
+            if (a + b + i) % 3 == 0:
+                continue
+            if a * b > m:
+                out[i] = -total
+                return
+            total += a * b
+        else:
+            total += 1000
+        if total > 40:
+            break
+    out[i] = total
+
+
+def _nested_exits(i, m):
+    total = 0
+    for a in range(i % 5 + 3):
+        b = 0
+        while True:
+            b += 1
+            if b > a:
+                break
+            if (a + b + i) % 3 == 0:
+                continue
+            if a * b > m:
+                return -total
+            total += a * b
+        if total > 40:
+            break
+    return total
+
+
+@corpus.add(nested_exits)
+def nested_loops_with_every_exit(rng):
+    return Launch(3, 50, (poison(N, np.int32), 11), (np.array([_nested_exits(i, 11) for i in range(N)], np.int32), None))
+
+
+@sarek.kernel
+def short_circuit(out, x):
+    i = sarek.global_idx.x
+    if i < len(x):
+        left = x[i - 1] if i > 0 else 0
+        if i + 1 < len(x) and x[i + 1] > x[i] or left > x[i]:
+            out[i] = left
+        else:
+            out[i] = x[i]
+
+
+@corpus.add(short_circuit)
+def guarded_neighbours(rng):
+    x = rng.integers(-50, 50, N).astype(np.int32)
+    left = np.concatenate([[0], x[:-1]]).astype(np.int32)
+    right = np.concatenate([x[1:], [-1000]])
+    return Launch(5, 32, (poison(N, np.int32), x), (np.where((right > x) | (left > x), left, x).astype(np.int32), None))
+
+
+@sarek.kernel
+def range_ends(out, start, stop, step):
+    i = sarek.global_idx.x
+    if i < len(out):
+        passes = 0
+        last = 0
+        for k in range(start[i], stop[i], step[i]):
+            passes += 1
+            last = k
+            if passes == 5:
+                break
+        out[i, 0] = passes
+        out[i, 1] = last
+
+
+@corpus.add(range_ends)
+def ranges_at_the_ends_of_int64(rng):
+    big = 2**63 - 1
+    rows = [(0, 10, 3), (10, 0, -3), (5, 2, 1), (2, 5, -1), (big - 2, big, 1), (-big - 1, -big + 3, 2),
+            (big, -big - 1, -(2**62)), (-big, big, 2**62), (0, 0, 1), (big - 1, big, 2**40)]  # fmt: skip
+    start, stop, step = (np.array(v, np.int64) for v in zip(*rows, strict=True))
+    expected = []
+    for row in rows:
+        seen = list(__import__("itertools").islice(range(*row), 5))
+        expected.append((len(seen), seen[-1] if seen else 0))
+    return Launch(1, 16, (poison((10, 2), np.int64), start, stop, step), (np.array(expected), None, None, None))
+
+
+@sarek.kernel
+def swaps(out, n):
+    i = sarek.global_idx.x
+    if i < len(out):
+        a, b = 0, 1
+        for _ in range((i + n) % 40):
+            a, b = b, a + b
+        out[i] = a
+
+
+@corpus.add(swaps)
+def fibonacci_by_tuple_assignment(rng):
+    f = [0, 1]
+    while len(f) < 41:
+        f.append(f[-1] + f[-2])
+    return Launch(2, 96, (poison(N, np.int64), 7), (np.array([f[(i + 7) % 40] for i in range(N)]), None))
+
+
+@sarek.kernel
+def chained(out, lo, hi):
+    i = sarek.global_idx.x
+    if i < len(out):
+        out[i] = lo < i <= hi
+
+
+@corpus.add(chained)
+def chained_comparison(rng):
+    i = np.arange(N)
+    return Launch(2, 96, (poison(N, bool), 20, 90), ((i > 20) & (i <= 90), None, None))
+
+
+@sarek.kernel
+def tuple_loop(out, x):
+    i = sarek.global_idx.x
+    if i < len(x):
+        total = 0
+        for k in (1, 2, 4, 8):
+            if x[i] == k:
+                continue
+            if i % 16 in (3, 5):
+                break
+            total += k * x[i]
+        out[i] = total
+
+
+def _tuple_loop(i, v):
+    total = 0
+    for k in (1, 2, 4, 8):
+        if v == k:
+            continue
+        if i % 16 in (3, 5):
+            break
+        total += k * v
+    return total
+
+
+@corpus.add(tuple_loop)
+def loop_over_a_constant_tuple(rng):
+    x = rng.integers(0, 9, N).astype(np.int32)
+    expected = np.array([_tuple_loop(i, int(v)) for i, v in enumerate(x)], np.int32)
+    return Launch(3, 64, (poison(N, np.int32), x), (expected, None))
+
+
+@sarek.kernel
+def sometimes_assigned(out, x):
+    i = sarek.global_idx.x
+    if i < len(x):
+        if x[i] > 0:
+            scale = x[i] * 2
+        out[i] = scale if x[i] > 0 else -1
+
+
+@corpus.add(sometimes_assigned)
+def assigned_on_one_path(rng):
+    x = rng.integers(-9, 9, N).astype(np.int32)
+    return Launch(3, 64, (poison(N, np.int32), x), (np.where(x > 0, x * 2, -1).astype(np.int32), None))
