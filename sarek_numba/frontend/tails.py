@@ -1,0 +1,332 @@
+"""Undo the code duplication of CPython's compiler, on Numba IR before SSA.
+
+In: the IR of one function as Numba's interpreter gives it. Out: the same IR, changed in place, where
+the test of a `while` stands once (CPython puts it before and at the end of the loop), the statement
+after a conditional expression stands once (3.12 copies it into both arms where a return follows),
+and equal returns of one source line are one block. Each is a common tail of blocks: blocks that end
+alike, instruction for instruction and from the same place of the source, share one copy of that end.
+Operands in which the copies differ become one temporary that each block assigns. So the rest of the
+front end sees nearly the same graph whatever the Python version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from numba.core import ir
+
+Position = Callable[[Any], Any]
+
+
+def merge_tails(function_ir: ir.FunctionIR, position: Position) -> None:
+    """Merge common tails until none are left.
+
+    `position` gives the place in the source of an instruction, as exactly as is known: only
+    instructions with equal places are copies of each other.
+    """
+    merger = _Merger(function_ir.blocks, position)
+    merger.run()
+
+
+class _Merger:
+    def __init__(self, blocks: dict[int, ir.Block], position: Position) -> None:
+        self.blocks = blocks
+        self.position = position
+        self.entry = min(blocks)
+        self.next_label = max(blocks) + 1
+        self.temporaries = 0
+
+    def run(self) -> None:
+        """Alternate between removing blocks that only jump and merging, until nothing changes."""
+        _forward_jumps(self.blocks, self.entry)
+        while self.merge_once():
+            _forward_jumps(self.blocks, self.entry)
+
+    def merge_once(self) -> bool:
+        groups: dict[Any, list[int]] = {}
+        for label, block in self.blocks.items():
+            key = self.key_of(block)
+            if key is not None:
+                groups.setdefault(key, []).append(label)
+        changed = False
+        for labels in groups.values():
+            while len(labels) > 1:
+                first, *rest = labels
+                labels = rest
+                for second in rest:
+                    if self.merge(first, second):
+                        changed = True
+                        labels = [label for label in rest if label != second]
+                        break
+        return changed
+
+    def place_of(self, statement: ir.Stmt) -> Any:
+        """Where a statement is written: exactly if it computes something, else its line."""
+        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Expr):
+            if statement.value.op not in ("cast", "call"):
+                return self.position(statement)
+        return statement.loc.line
+
+    def key_of(self, block: ir.Block) -> Any:
+        """What blocks with a common tail agree in, or None where there can be none."""
+        terminator = block.body[-1]
+        if isinstance(terminator, ir.Jump):
+            effect = next((s for s in reversed(block.body[:-1]) if not _is_copy(s)), None)
+            return None if effect is None else ("jump", terminator.target, self.place_of(effect))
+        if isinstance(terminator, ir.Branch):
+            targets = (terminator.truebr, terminator.falsebr)
+            return ("branch", *targets, terminator.loc.line)
+        if isinstance(terminator, ir.Return):
+            return ("return", terminator.loc.line)
+        return None
+
+    def merge(self, first: int, second: int) -> bool:
+        """Give two blocks one copy of their common tail, if they have one."""
+        left, right = self.blocks[first], self.blocks[second]
+        tail = _common_tail(left.body, right.body, self.place_of)
+        if tail is None:
+            return False
+        scope, loc = left.scope, left.body[-1].loc
+        shared = ir.Block(scope, loc)
+        body = left.body[len(left.body) - tail.length :]
+        renamed = {}
+        copies: tuple[list[ir.Stmt], list[ir.Stmt]] = ([], [])
+        for ours, theirs in tail.differing:
+            merged = self.temporary(scope, loc)
+            renamed[ours.name] = merged
+            copies[0].append(ir.Assign(ours, merged, loc))
+            copies[1].append(ir.Assign(theirs, merged, loc))
+        shared.body = [_renamed(statement, renamed) for statement in body]
+        label = self.next_label
+        self.next_label += 1
+        self.blocks[label] = shared
+        for block, added in zip((left, right), copies, strict=True):
+            kept = block.body[: len(block.body) - tail.length]
+            block.body = [*kept, *added, ir.Jump(label, loc)]
+        return True
+
+    def temporary(self, scope: ir.Scope, loc: ir.Loc) -> ir.Var:
+        while True:
+            name = f"$merged.{self.temporaries}"
+            self.temporaries += 1
+            if name not in scope.localvars:
+                return scope.define(name, loc)
+
+
+# --- blocks that only jump ------------------------------------------------------------------------
+
+
+def _forward_jumps(blocks: dict[int, ir.Block], entry: int) -> None:
+    """Lead every jump past the blocks that do nothing but jump, and drop those."""
+
+    def final(label: int) -> int:
+        seen = set()
+        while label not in seen:
+            seen.add(label)
+            body = blocks[label].body
+            if len(body) != 1 or not isinstance(body[0], ir.Jump):
+                break
+            label = body[0].target
+        return label
+
+    for block in blocks.values():
+        terminator = block.body[-1]
+        if isinstance(terminator, ir.Jump):
+            block.body[-1] = ir.Jump(final(terminator.target), terminator.loc)
+        elif isinstance(terminator, ir.Branch):
+            then, orelse = final(terminator.truebr), final(terminator.falsebr)
+            if then == orelse:
+                block.body[-1] = ir.Jump(then, terminator.loc)
+            else:
+                block.body[-1] = ir.Branch(terminator.cond, then, orelse, terminator.loc)
+    reached = _reachable(blocks, entry)
+    for label in [label for label in blocks if label not in reached]:
+        del blocks[label]
+
+
+def _reachable(blocks: dict[int, ir.Block], entry: int) -> set[int]:
+    reached = {entry}
+    pending = [entry]
+    while pending:
+        for target in blocks[pending.pop()].terminator.get_targets():
+            if target not in reached:
+                reached.add(target)
+                pending.append(target)
+    return reached
+
+
+# --- common tails ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Tail:
+    """How many instructions the tails have, and the operands in which they differ."""
+
+    length: int
+    differing: list[tuple[ir.Var, ir.Var]]
+
+
+@dataclass(slots=True)
+class _Match:
+    """Pairs of variables that must stand for each other; those met, but not yet defined, are open."""
+
+    left: dict[str, ir.Var] = field(default_factory=dict)
+    right: dict[str, ir.Var] = field(default_factory=dict)
+    open: dict[str, tuple[ir.Var, ir.Var]] = field(default_factory=dict)
+
+    def copy(self) -> _Match:
+        return _Match(dict(self.left), dict(self.right), dict(self.open))
+
+    def use(self, ours: ir.Var, theirs: ir.Var) -> bool:
+        known = self.left.get(ours.name)
+        if known is not None or theirs.name in self.right:
+            return known is not None and known.name == theirs.name
+        self.left[ours.name] = theirs
+        self.right[theirs.name] = ours
+        self.open[ours.name] = (ours, theirs)
+        return True
+
+    def define(self, ours: ir.Var, theirs: ir.Var) -> bool:
+        """A definition, met walking backwards: closes the pair."""
+        if ours.is_temp != theirs.is_temp:
+            return False
+        if not ours.is_temp and ours.name != theirs.name:
+            return False
+        known = self.left.get(ours.name)
+        if known is None and theirs.name not in self.right:
+            return True
+        if known is None or known.name != theirs.name:
+            return False
+        self.open.pop(ours.name, None)
+        return True
+
+
+def _common_tail(left: list[ir.Stmt], right: list[ir.Stmt], position: Position) -> _Tail | None:
+    match = _Match()
+    if not _same_statement(left[-1], right[-1], match):
+        return None
+    length, worth = 1, isinstance(left[-1], ir.Return)
+    best = _Tail(1, list(match.open.values())) if worth else None
+    for ours, theirs in zip(reversed(left[:-1]), reversed(right[:-1]), strict=False):
+        trial = match.copy() if len(match.left) < 64 else match
+        if _is_argument(ours) or position(ours) != position(theirs):
+            break
+        if not _same_statement(ours, theirs, trial):
+            break
+        match = trial
+        length += 1
+        worth = worth or not _is_copy(ours)
+        if worth:
+            best = _Tail(length, _differing(match))
+    if best is None:
+        return None
+    return best if _saves(best, left, right) else None
+
+
+def _differing(match: _Match) -> list[tuple[ir.Var, ir.Var]]:
+    return [(ours, theirs) for ours, theirs in match.open.values() if ours.name != theirs.name]
+
+
+def _saves(tail: _Tail, left: list[ir.Stmt], right: list[ir.Stmt]) -> bool:
+    """Whether merging makes progress: both blocks are not already a copy and the tail's start."""
+    return tail.length > 1 or not tail.differing or isinstance(left[-1], ir.Return)
+
+
+def _is_argument(statement: ir.Stmt) -> bool:
+    return isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Arg)
+
+
+def _is_copy(statement: ir.Stmt) -> bool:
+    return isinstance(statement, ir.Assign) and isinstance(
+        statement.value, (ir.Var, ir.Const, ir.Global, ir.FreeVar)
+    )
+
+
+def _same_statement(left: ir.Stmt, right: ir.Stmt, match: _Match) -> bool:
+    """Whether two statements are copies; records which variables stand for each other."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, ir.Assign):
+        return match.define(left.target, right.target) and _same_value(
+            left.value, right.value, match
+        )
+    if isinstance(left, (ir.Jump, ir.Branch)) and left.get_targets() != right.get_targets():
+        return False
+    ours, theirs = _variables(left), _variables(right)
+    return len(ours) == len(theirs) and all(map(match.use, ours, theirs))
+
+
+def _same_value(left: Any, right: Any, match: _Match) -> bool:
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, ir.Var):
+        return match.use(left, right)
+    if isinstance(left, ir.Const):
+        return type(left.value) is type(right.value) and repr(left.value) == repr(right.value)
+    if isinstance(left, (ir.Global, ir.FreeVar)):
+        return left.name == right.name and left.value is right.value
+    if not isinstance(left, ir.Expr) or left.op != right.op:
+        return False
+    ours, theirs = _parts(left), _parts(right)
+    return (
+        ours[0] == theirs[0]
+        and len(ours[1]) == len(theirs[1])
+        and all(map(match.use, ours[1], theirs[1]))
+    )
+
+
+def _parts(expr: ir.Expr) -> tuple[list[Any], list[ir.Var]]:
+    """The fixed parts of an expression, and the variables in it in order."""
+    fixed: list[Any] = []
+    variables: list[ir.Var] = []
+
+    def visit(value: Any) -> None:
+        if isinstance(value, ir.Var):
+            variables.append(value)
+        elif isinstance(value, (list, tuple)):
+            fixed.append(len(value))
+            for item in value:
+                visit(item)
+        else:
+            fixed.append(repr(value))
+
+    for key in sorted(expr._kws):
+        fixed.append(key)
+        visit(expr._kws[key])
+    return fixed, variables
+
+
+def _variables(statement: ir.Stmt) -> list[ir.Var]:
+    """The variables of a statement that is no assignment, in a fixed order."""
+    found: list[ir.Var] = []
+    for key in sorted(vars(statement)):
+        value = vars(statement)[key]
+        if isinstance(value, ir.Var):
+            found.append(value)
+    return found
+
+
+def _renamed(statement: ir.Stmt, names: dict[str, ir.Var]) -> ir.Stmt:
+    """The statement with the variables of `names` replaced where they are read."""
+    if not names:
+        return statement
+    for key, value in list(vars(statement).items()):
+        if isinstance(statement, ir.Assign) and key == "target":
+            continue
+        if isinstance(value, ir.Var) and value.name in names:
+            setattr(statement, key, names[value.name])
+        elif isinstance(value, ir.Expr):
+            value._kws = {key: _replaced(part, names) for key, part in value._kws.items()}
+    return statement
+
+
+def _replaced(part: Any, names: dict[str, ir.Var]) -> Any:
+    if isinstance(part, ir.Var):
+        return names.get(part.name, part)
+    if isinstance(part, tuple):
+        return tuple(_replaced(item, names) for item in part)
+    if isinstance(part, list):
+        return [_replaced(item, names) for item in part]
+    return part
