@@ -27,15 +27,15 @@ class Diagnostic:
     def __str__(self) -> str:
         place = f"{self.span}: " if self.span else ""
         lines = [f"{place}{self.message}"]
-        lines += _excerpt(self.span)
+        lines += excerpt(self.span)
         for span, text in self.notes:
-            lines += [f"  note: {span}: {text}", *_excerpt(span)]
+            lines += [f"  note: {span}: {text}", *excerpt(span)]
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
 
 
-def _excerpt(span: Span | None) -> list[str]:
+def excerpt(span: Span | None) -> list[str]:
     """The source line of a span with carets below it; nothing where the text is not to be had."""
     if span is None:
         return []

@@ -1,0 +1,292 @@
+"""Arguments of a launch: what each is, whether it is what the kernel states, what a program is
+given.
+
+`describe` looks at values and gives `Arguments`: a kind for each, which is all that compiling needs
+to know, and the arrangement of the arrays in memory. `fillers` turns the parameters of a program
+into functions that give the value of each, by `ParamDecl.role` alone. Everything wrong with an
+argument raises ArgumentTypeError and names it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, assert_never
+
+import numpy as np
+
+from sarek_numba.errors import ArgumentTypeError
+from sarek_numba.ir.nodes import ParamDecl
+from sarek_numba.ir.types import (
+    ArrayInfo,
+    DynamicSharedLength,
+    LengthOf,
+    OffsetOf,
+    Role,
+    Scalar,
+    ShapeOf,
+    StrideOf,
+    UserArgument,
+)
+from sarek_numba.runtime.memory import AnyArray, Arrangement, Placement, arrange
+
+
+class PythonNumber(Enum):
+    """The kind of a Python number that nothing states a type for: it is weak (NEP 50)."""
+
+    INT = "Python int"
+    FLOAT = "Python float"
+
+
+Kind = ArrayInfo | Scalar | PythonNumber | None
+"""What an argument is. None is the kind of None; a Python bool has the kind of numpy.bool."""
+
+_ELEMENTS = {
+    np.dtype(scalar.value): scalar
+    for scalar in Scalar
+    if scalar not in (Scalar.FLOAT16, Scalar.BFLOAT16)
+}
+
+_REFUSED_ELEMENTS = {
+    "c": ("complex numbers", "pass the real and imaginary parts, x.real and x.imag"),
+    "O": ("Python objects", "convert it to a number type, as in x.astype(numpy.float64)"),
+    "U": ("strings", "pass numbers"),
+    "S": ("byte strings", "pass its bytes, x.view(numpy.uint8)"),
+    "T": ("strings", "pass numbers"),
+    "V": ("records", "pass each field as an array of its own, x['field']"),
+    "M": ("dates", "pass their counts, x.view(numpy.int64)"),
+    "m": ("time differences", "pass their counts, x.view(numpy.int64)"),
+}
+_FLOAT32_OVERFLOW = 2.0**128 - 2.0**103  # the first that rounds to infinity
+_REFUSED_FLOATS = "convert it, as in x.astype(numpy.float32)"
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of one launch. Arrays are of class ndarray itself, without copying.
+
+    `arrays` are the positions of the arrays among the values; the arrangement has them in that
+    order.
+    """
+
+    kinds: tuple[Kind, ...]
+    values: tuple[Any, ...]
+    arrays: tuple[int, ...]
+    arrangement: Arrangement
+
+    def placement(self, position: int) -> Placement:
+        """The placement of the array at a position among the values."""
+        return self.arrangement.placements[self.arrays.index(position)]
+
+
+def describe(
+    kernel: str, names: Sequence[str], values: Sequence[Any], stated: Sequence[Kind]
+) -> Arguments:
+    """Classify the values of a launch, check them against what the kernel states, arrange arrays.
+
+    `stated` has the kind that an annotation gives each parameter, None without one; of an array
+    only the element type and the number of axes count. Raises ArgumentTypeError, InvalidArgument.
+    """
+    kinds: list[Kind] = []
+    plain: list[Any] = []
+    positions = []
+    for position, value in enumerate(values):
+        kind: Kind
+        if isinstance(value, np.ndarray):
+            kind = _array_kind(kernel, names[position], value)
+            if type(value) is not np.ndarray:
+                value = value.view(np.ndarray)
+            positions.append(position)
+        else:
+            kind = _scalar_kind(kernel, names[position], value)
+        if stated[position] is not None:
+            kind = _stated_kind(kernel, names[position], value, kind, stated[position])
+        kinds.append(kind)
+        plain.append(value)
+    arrangement = arrange([plain[p] for p in positions], [names[p] for p in positions])
+    for position, placement in zip(positions, arrangement.placements, strict=True):
+        info = kinds[position]
+        assert isinstance(info, ArrayInfo)
+        if placement.layout != info.layout:
+            kinds[position] = replace(info, layout=placement.layout)
+    return Arguments(tuple(kinds), tuple(plain), tuple(positions), arrangement)
+
+
+# --- kinds ----------------------------------------------------------------------------------------
+
+
+def kind_of(kernel: str, name: str, value: Any) -> Kind:
+    """The kind of one value on its own."""
+    if isinstance(value, np.ndarray):
+        return describe(kernel, (name,), (value,), (None,)).kinds[0]
+    return _scalar_kind(kernel, name, value)
+
+
+def _array_kind(kernel: str, name: str, value: AnyArray) -> ArrayInfo:
+    element = _ELEMENTS.get(value.dtype)
+    if element is None:
+        raise ArgumentTypeError(_refused_element(kernel, name, "is an array of", value.dtype))
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            f"kernel '{kernel}': argument '{name}' is a masked array, and a kernel sees no mask\n"
+            "  hint: pass x.data and x.mask as two arrays, or x.filled(value)"
+        )
+    return ArrayInfo(element, ndim=value.ndim, writable=value.flags.writeable)
+
+
+def _scalar_kind(kernel: str, name: str, value: Any) -> Kind:
+    match value:
+        case bool():
+            return Scalar.BOOL
+        case np.generic():
+            element = _ELEMENTS.get(value.dtype)
+            if element is None:
+                raise ArgumentTypeError(_refused_element(kernel, name, "is of", value.dtype))
+            return element
+        case int():
+            if -(2**63) <= value < 2**63:
+                return PythonNumber.INT
+            raise ArgumentTypeError(
+                f"kernel '{kernel}': argument '{name}' is {value}, a Python int beyond int64\n"
+                "  hint: a value below 2**64 can be passed as numpy.uint64(x)"
+            )
+        case float():
+            return PythonNumber.FLOAT
+        case None:
+            return None
+    raise ArgumentTypeError(_refused_value(kernel, name, value))
+
+
+def _refused_element(kernel: str, name: str, relation: str, dtype: np.dtype[Any]) -> str:
+    start = f"kernel '{kernel}': argument '{name}' {relation} {dtype}"
+    if not dtype.isnative:
+        return (
+            f"{start}, whose bytes are in the order of another machine\n"
+            "  hint: convert it, as in x.astype(x.dtype.newbyteorder('='))"
+        )
+    if dtype.kind == "f" or dtype.name == Scalar.BFLOAT16.value:
+        return f"{start}, which this version does not take\n  hint: {_REFUSED_FLOATS}"
+    what, hint = _REFUSED_ELEMENTS.get(dtype.kind, ("of this type", "pass numbers"))
+    return f"{start}: {what} are not taken\n  hint: {hint}"
+
+
+def _refused_value(kernel: str, name: str, value: Any) -> str:
+    start = f"kernel '{kernel}': argument '{name}' is a {type(value).__name__}"
+    if isinstance(value, complex):
+        return f"{start}, which this version does not take\n  hint: pass x.real and x.imag"
+    hint = "pass a NumPy array or a number"
+    if hasattr(value, "__array__") or isinstance(value, list | tuple | memoryview | bytearray):
+        hint = "pass a NumPy array, as in numpy.asarray(x)"
+    return f"{start}; a kernel takes NumPy arrays and numbers\n  hint: {hint}"
+
+
+# --- stated kinds ---------------------------------------------------------------------------------
+
+
+def _stated_kind(kernel: str, name: str, value: Any, kind: Kind, stated: Kind) -> Kind:
+    """The kind that the argument takes; ArgumentTypeError if it is not what is stated."""
+    match stated, kind:
+        case ArrayInfo(), ArrayInfo():
+            if (stated.element, stated.ndim) == (kind.element, kind.ndim):
+                return kind
+        case Scalar(), Scalar() if stated is kind:
+            return kind
+        case Scalar(), PythonNumber() if _fits(value, stated):
+            return stated
+        case PythonNumber(), PythonNumber():
+            if stated is kind or stated is PythonNumber.FLOAT:
+                return stated
+    raise ArgumentTypeError(
+        f"kernel '{kernel}': argument '{name}' is {_given(value, kind)}, "
+        f"and the kernel states {in_words(stated)}"
+    )
+
+
+def _fits(value: Any, scalar: Scalar) -> bool:
+    """Whether a Python number can be given as a scalar type."""
+    if scalar.is_float:  # an int here is within int64, see `_scalar_kind`
+        within = abs(value) < _FLOAT32_OVERFLOW or math.isnan(value) or math.isinf(value)
+        return scalar is not Scalar.FLOAT32 or within
+    if isinstance(value, float) or scalar is Scalar.BOOL:
+        return False
+    fits: bool = scalar.minimum <= value <= scalar.maximum
+    return fits
+
+
+def _given(value: Any, kind: Kind) -> str:
+    if isinstance(kind, PythonNumber):
+        return f"the {kind.value} {value!r}"
+    return in_words(kind)
+
+
+def in_words(kind: Kind) -> str:
+    """A kind as a reader would say it: "a 2-D array of float32", "int32"."""
+    match kind:
+        case ArrayInfo(element=Scalar() as element):
+            return f"a {kind.ndim}-D array of {element.value}"
+        case ArrayInfo():
+            return f"a {kind.ndim}-D array"
+        case Scalar():
+            return f"a scalar of {kind.value}"
+        case PythonNumber():
+            return f"a {kind.value}"
+        case None:
+            return "None"
+        case _:
+            assert_never(kind)
+
+
+# --- filling parameters ---------------------------------------------------------------------------
+
+Filler = Callable[[Arguments, Sequence[Any], int], Any]
+"""Gives the value of a parameter from the arguments, the regions' buffers and the shared bytes."""
+
+
+def fillers(params: Sequence[ParamDecl]) -> tuple[Filler, ...]:
+    """For each parameter the function that gives its value at a launch."""
+    return tuple(map(_filler, params))
+
+
+def _filler(param: ParamDecl) -> Filler:
+    role = param.role
+    if param.array is not None:
+        assert isinstance(role, UserArgument), "an array is filled by the user's argument"
+        position = role.argument
+        return lambda arguments, buffers, shared: buffers[arguments.placement(position).region]
+    assert isinstance(param.var.type, Scalar), "a parameter is an array or a scalar"
+    convert = converter(param.var.type)
+    read = _reader(role)
+    return lambda arguments, buffers, shared: convert(read(arguments, shared))
+
+
+def _reader(role: Role) -> Callable[[Arguments, int], Any]:
+    match role:
+        case UserArgument(argument=position):
+            return lambda arguments, shared: arguments.values[position]
+        case LengthOf(argument=position):
+            return lambda arguments, shared: arguments.placement(position).length
+        case OffsetOf(argument=position):
+            return lambda arguments, shared: arguments.placement(position).offset
+        case ShapeOf(argument=position, axis=axis):
+            return lambda arguments, shared: arguments.placement(position).shape[axis]
+        case StrideOf(argument=position, axis=axis):
+            return lambda arguments, shared: arguments.placement(position).strides[axis]
+        case DynamicSharedLength():
+            return lambda arguments, shared: shared
+        case _:
+            assert_never(role)
+
+
+def converter(scalar: Scalar) -> Callable[[Any], np.generic]:
+    """From a number to the NumPy scalar of a type; a float beyond float32 becomes infinite."""
+    make: Callable[[Any], np.generic] = np.dtype(scalar.value).type
+    if scalar is not Scalar.FLOAT32:
+        return make
+
+    def rounded(value: Any) -> np.generic:
+        with np.errstate(over="ignore"):
+            return make(value)
+
+    return rounded

@@ -1,0 +1,80 @@
+"""The memo of launches: each thing is done once, however many threads ask for it at the same time.
+
+A `Memo` maps a key to what a function made for it. While one thread makes a value, others that ask
+for the same key wait for it. A failure is raised to the thread that met it and is not remembered:
+the next one tries again. `counters` says what was really done; `clear_launch_cache` forgets it all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, fields
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+@dataclass(slots=True)
+class Counters:
+    """How often each step of a launch was really done, since the start or the last `reset`."""
+
+    capability_checks: int = 0
+    sources: int = 0
+    compiles: int = 0
+    launches: int = 0
+
+    def reset(self) -> None:
+        for counter in fields(self):
+            setattr(self, counter.name, 0)
+
+
+counters = Counters()
+_counting = threading.Lock()
+
+
+def count(name: str) -> None:
+    """Add one to a counter; safe from any thread."""
+    with _counting:
+        setattr(counters, name, getattr(counters, name) + 1)
+
+
+class Memo(Generic[Value]):
+    """Values by key, each made once."""
+
+    def __init__(self) -> None:
+        self._values: dict[Hashable, Value] = {}
+        self._making: dict[Hashable, threading.RLock] = {}
+        self._lock = threading.Lock()
+        _memos.append(self)
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of a key, made by `make` if there is none yet."""
+        try:
+            return self._values[key]
+        except KeyError:
+            return self._made(key, make)
+
+    def _made(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        with self._lock:
+            making = self._making.setdefault(key, threading.RLock())
+        with making:
+            if key not in self._values:
+                self._values[key] = make()
+            value = self._values[key]
+        with self._lock:
+            self._making.pop(key, None)
+        return value
+
+    def clear(self) -> None:
+        with self._lock:
+            self._values.clear()
+
+
+_memos: list[Memo[object]] = []
+
+
+def clear_launch_cache() -> None:
+    """Make every kernel check its capabilities, generate its source and compile again."""
+    for memo in _memos:
+        memo.clear()

@@ -1,0 +1,88 @@
+"""Grid, block and shared bytes of a launch: read from what the user gave, checked against limits.
+
+Dimensions are ints or 1- to 3-tuples of Python or NumPy integers, x first. Everything that is wrong
+raises InvalidDimensions with the kernel, the value and the limit; nothing is clamped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sarek_numba.capability import DeviceRecord
+from sarek_numba.errors import InvalidDimensions
+from sarek_numba.runtime.device import Dimensions
+
+_AXES = "xyz"
+_HINT = "\n  hint: give an int, or a tuple of one to three ints"
+
+
+def dimensions(kernel: str, what: str, given: Any) -> Dimensions:
+    """`given` as (x, y, z), axes that were not given being 1. `what` is "grid" or "block"."""
+    axes = given if isinstance(given, tuple | list) else (given,)
+    if not 1 <= len(axes) <= 3:
+        raise InvalidDimensions(f"kernel '{kernel}': {what} {given!r} has {len(axes)} axes{_HINT}")
+    sizes = [_size(kernel, what, given, axis) for axis in axes]
+    sizes += [1] * (3 - len(sizes))
+    return sizes[0], sizes[1], sizes[2]
+
+
+def _size(kernel: str, what: str, given: Any, axis: Any) -> int:
+    if isinstance(axis, bool | np.bool_) or not isinstance(axis, int | np.integer):
+        raise InvalidDimensions(
+            f"kernel '{kernel}': {what} {given!r} holds a {type(axis).__name__}{_HINT}"
+        )
+    if axis <= 0:
+        raise InvalidDimensions(
+            f"kernel '{kernel}': {what} {given!r} has an axis of {axis}; each must be at least 1"
+        )
+    return int(axis)
+
+
+def shared_size(kernel: str, given: Any) -> int:
+    """Bytes of the dynamic shared region as a Python int."""
+    if isinstance(given, bool | np.bool_) or not isinstance(given, int | np.integer):
+        raise InvalidDimensions(
+            f"kernel '{kernel}': shared_bytes is a {type(given).__name__}, {given!r}; "
+            "it must be an int of at least 0"
+        )
+    if given < 0:
+        raise InvalidDimensions(
+            f"kernel '{kernel}': shared_bytes is {given}; it must be an int of at least 0"
+        )
+    return int(given)
+
+
+def check_limits(kernel: str, grid: Dimensions, block: Dimensions, record: DeviceRecord) -> None:
+    """Refuse a block or a grid beyond what the device takes."""
+    limits = record.limits
+    threads = block[0] * block[1] * block[2]
+    if threads > limits.threads_per_block:
+        raise InvalidDimensions(
+            f"kernel '{kernel}': block {block} is {threads} threads; "
+            f"device '{record.name}' takes at most {limits.threads_per_block}"
+        )
+    for what, sizes, most in (("block", block, limits.block), ("grid", grid, limits.grid)):
+        for axis, size, limit in zip(_AXES, sizes, most, strict=True):
+            if size > limit:
+                raise InvalidDimensions(
+                    f"kernel '{kernel}': {what} {sizes} is {size} along {axis}; "
+                    f"device '{record.name}' takes at most {limit}"
+                )
+
+
+def check_shared(kernel: str, static: int, dynamic: int, record: DeviceRecord) -> None:
+    """Refuse more shared memory for a block than the device has."""
+    available = record.limits.shared_bytes
+    if static + dynamic > available:
+        raise InvalidDimensions(
+            f"kernel '{kernel}' asks for {static + dynamic} bytes of shared memory a block "
+            f"({static} static and {dynamic} dynamic); "
+            f"device '{record.name}' has {available}"
+        )
+
+
+def needs_wide_indices(grid: Dimensions, block: Dimensions) -> bool:
+    """Whether thread indices along some axis leave the range of an int32."""
+    return any(g * b >= 2**31 for g, b in zip(grid, block, strict=True))

@@ -1,0 +1,266 @@
+"""Host memory of array arguments: which bytes each spans, who shares them, what a device is given.
+
+`arrange(arrays, names)` sorts the arrays of one launch into regions. A region is a stretch of bytes
+that is bound once: of one array, or of several whose extents overlap, so that what a kernel writes
+through one argument it sees through another. Each array is then a placement in a region. Arrays
+that no device can address as they lie (strides that are no multiple of the element, addresses that
+are not aligned to it) go through an aligned copy, which is written back after the launch.
+`bound_regions` binds the regions to a device for the duration of a launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sarek_numba.errors import InvalidArgument
+from sarek_numba.runtime.device import Bytes, Driver
+
+AnyArray = npt.NDArray[Any]
+
+_ALIGNMENT = 16  # what malloc gives; the widest element has 8 bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Bytes [start, end) of host memory, and the positions of the arrays in it.
+
+    `staging` is None for memory used as it lies; "elements" for one array whose elements are copied
+    to a C-contiguous one; "bytes" for overlapping arrays of mixed elements whose common start is
+    not aligned for all of them. The copy of a "bytes" region has `phase` unused bytes before the
+    extent.
+    """
+
+    start: int
+    end: int
+    members: tuple[int, ...]
+    staging: str | None = None
+    phase: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start + self.phase
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where an array lies in its region.
+
+    `offset` is the index of element (0, …, 0) from the start of the bound buffer; it and `strides`
+    count elements. `layout` is "C" or "F" only where the array starts its buffer and is contiguous.
+    """
+
+    region: int
+    offset: int
+    layout: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """The regions of a launch, and a placement for each array in the order given.
+
+    `reach` is the largest number of elements that one array's region spans.
+    """
+
+    regions: tuple[Region, ...]
+    placements: tuple[Placement, ...]
+    reach: int
+
+
+def address(array: AnyArray) -> int:
+    """Address of element (0, …, 0)."""
+    start: int = array.__array_interface__["data"][0]
+    return start
+
+
+def extent(array: AnyArray) -> tuple[int, int]:
+    """First and past-the-end byte address of an array; equal where it has no elements."""
+    start = address(array)
+    if array.flags.forc:
+        return start, start + array.nbytes
+    if array.size == 0:
+        return start, start
+    end = start + array.itemsize
+    for count, stride in zip(array.shape, array.strides, strict=True):
+        if stride > 0:
+            end += stride * (count - 1)
+        else:
+            start += stride * (count - 1)
+    return start, end
+
+
+def is_addressable(array: AnyArray) -> bool:
+    """Whether each element is a whole number of elements from an aligned address."""
+    if array.size == 0:
+        return True
+    itemsize = array.itemsize
+    return address(array) % itemsize == 0 and not any(
+        stride % itemsize
+        for count, stride in zip(array.shape, array.strides, strict=True)
+        if count > 1
+    )
+
+
+def repeats_elements(array: AnyArray) -> bool:
+    """Whether one element stands at several indices, as in the result of numpy.broadcast_to."""
+    return array.size > 0 and any(
+        stride == 0 and count > 1 for count, stride in zip(array.shape, array.strides, strict=True)
+    )
+
+
+# --- arranging ------------------------------------------------------------------------------------
+
+
+def arrange(arrays: Sequence[AnyArray], names: Sequence[str]) -> Arrangement:
+    """Sort arrays into regions.
+
+    Raises InvalidArgument for an array that overlaps another and cannot be addressed as it lies.
+    """
+    regions: list[Region] = []
+    placements: dict[int, Placement] = {}
+    reach = 0
+    for start, end, members in _merged_extents(arrays):
+        staging = _staging(arrays, names, start, members)
+        phase = start % _ALIGNMENT if staging == "bytes" else 0
+        region = Region(start, end, members, staging, phase)
+        for member in members:
+            placements[member] = _place(arrays[member], len(regions), region)
+            reach = max(reach, region.size // arrays[member].itemsize)
+        regions.append(region)
+    return Arrangement(tuple(regions), tuple(placements[i] for i in range(len(arrays))), reach)
+
+
+def _merged_extents(arrays: Sequence[AnyArray]) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Extents, merged where they overlap, each with the arrays in it; empty arrays stay alone."""
+    extents: list[tuple[int, int, tuple[int, ...]]] = []
+    for position, array in enumerate(arrays):
+        extents.append((*extent(array), (position,)))
+    merged = [item for item in extents if item[0] == item[1]]
+    furthest = 0
+    for start, end, members in sorted(item for item in extents if item[0] < item[1]):
+        if start < furthest:
+            first, _, earlier = merged.pop()
+            furthest = max(furthest, end)
+            merged.append((first, furthest, earlier + members))
+        else:
+            furthest = end
+            merged.append((start, end, members))
+    return merged
+
+
+def _staging(
+    arrays: Sequence[AnyArray], names: Sequence[str], start: int, members: Sequence[int]
+) -> str | None:
+    awkward = [m for m in members if not is_addressable(arrays[m])]
+    if not awkward:
+        widest = max(arrays[m].itemsize for m in members)
+        return "bytes" if len(members) > 1 and start % widest else None
+    if len(members) == 1:
+        return "elements"
+    others = ", ".join(f"'{names[m]}'" for m in members if m != awkward[0])
+    raise InvalidArgument(
+        f"argument '{names[awkward[0]]}' is not aligned to its elements and overlaps {others}\n"
+        "  hint: pass a copy of it, as numpy.ascontiguousarray makes one"
+    )
+
+
+def _place(array: AnyArray, region_index: int, region: Region) -> Placement:
+    if region.staging == "elements":
+        return Placement(region_index, 0, "C", array.shape, (), array.size)
+    offset = 0
+    if array.size:
+        offset = (address(array) - region.start + region.phase) // array.itemsize
+    layout = "A"
+    if offset == 0:
+        flags = array.flags
+        layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+    strides = tuple(
+        stride // array.itemsize if count > 1 else 0
+        for count, stride in zip(array.shape, array.strides, strict=True)
+    )
+    return Placement(region_index, offset, layout, array.shape, strides, array.size)
+
+
+# --- binding --------------------------------------------------------------------------------------
+
+
+class _HostBytes:
+    """Hands an address range to NumPy; the arrays that own the memory live as long as this does."""
+
+    __slots__ = ("__array_interface__", "owners")
+
+    def __init__(self, start: int, size: int, read_only: bool, owners: Sequence[AnyArray]) -> None:
+        self.owners = owners
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": "|u1",
+            "shape": (size,),
+            "data": (start, read_only),
+        }
+
+
+@contextmanager
+def bound_regions(
+    driver: Driver,
+    arrangement: Arrangement,
+    arrays: Sequence[AnyArray],
+    read: Set[int],
+    written: Set[int],
+) -> Iterator[list[Any]]:
+    """Bind every region to the device; on leaving, what was written is in the arrays.
+
+    `read` and `written` are the positions of the arrays that the kernel reads and writes. Gives one
+    buffer for each region.
+    """
+    with ExitStack() as stack:
+        buffers: list[Any] = []
+        for region in arrangement.regions:
+            is_read = not read.isdisjoint(region.members)
+            is_written = not written.isdisjoint(region.members)
+            memory = _memory(region, arrays, is_written)
+            if region.staging and is_written:
+                stack.callback(_write_back, region, arrays, memory)
+            buffer = driver.bind(memory, read=is_read, written=is_written)
+            stack.callback(driver.unbind, buffer)
+            buffers.append(buffer)
+        yield buffers
+
+
+def _memory(region: Region, arrays: Sequence[AnyArray], is_written: bool) -> Bytes:
+    """The bytes that a region is bound as: the arrays' own, or a filled copy."""
+    if region.staging == "elements":
+        copy = np.array(arrays[region.members[0]], order="C", copy=True, subok=False)
+        return copy.reshape(-1).view(np.uint8)
+    own = _own_bytes(region, arrays, is_written)
+    if region.staging is None:
+        return own
+    room: Bytes = np.empty(region.size + _ALIGNMENT, np.uint8)
+    shift = -address(room) % _ALIGNMENT
+    copy_bytes = room[shift : shift + region.size]
+    copy_bytes[: region.phase] = 0
+    copy_bytes[region.phase :] = own
+    return copy_bytes
+
+
+def _own_bytes(region: Region, arrays: Sequence[AnyArray], writable: bool) -> Bytes:
+    if region.start == region.end:
+        return np.empty(0, np.uint8)
+    owners = [arrays[member] for member in region.members]
+    size = region.end - region.start
+    return np.asarray(_HostBytes(region.start, size, not writable, owners))
+
+
+def _write_back(region: Region, arrays: Sequence[AnyArray], memory: Bytes) -> None:
+    if region.staging == "bytes":
+        _own_bytes(region, arrays, writable=True)[:] = memory[region.phase :]
+        return
+    array = arrays[region.members[0]]
+    np.copyto(array, memory.view(array.dtype).reshape(array.shape))

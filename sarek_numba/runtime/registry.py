@@ -1,0 +1,322 @@
+"""Which devices there are, and which one a launch goes to.
+
+Backends are found by the entry-point group `sarek_numba.backends`, and by `FIRST_PARTY` in a
+checkout that is not installed. A backend is loaded and asked for its devices once, on first use;
+one that cannot load has no devices and a reason, and never makes an enumeration fail.
+`SAREK_DISABLE` and `SAREK_DEVICE` are read at each call.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from sarek_numba import settings
+from sarek_numba.capability import Capability, DeviceRecord, Limits, Verdict, fact_of
+from sarek_numba.errors import UnknownDevice
+from sarek_numba.ir.nodes import AtomicOp
+from sarek_numba.ir.types import MemSpace, Scalar
+from sarek_numba.runtime.device import Backend, BackendUnavailable, Driver
+
+ENTRY_POINT_GROUP = "sarek_numba.backends"
+ORDER = ("cuda", "hip", "opencl", "vulkan", "metal", "native", "interpreter")
+FIRST_PARTY = {
+    "opencl": "sarek_opencl",
+    "native": "sarek_native",
+    "interpreter": "sarek_interp",
+}
+_CHECKOUT_ROOTS = ("backends", "interp")
+_FALLBACK_DEVICE = "native"
+
+
+class Device:
+    """One device, as users hold it. Devices are unique: compare them with `is` or `==`."""
+
+    __slots__ = ("driver",)
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+
+    @property
+    def name(self) -> str:
+        """The canonical name, such as "native" or "opencl:pocl:0"."""
+        return self.driver.record.name
+
+    @property
+    def record(self) -> DeviceRecord:
+        """Everything known of the device, as data."""
+        return self.driver.record
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of a launch."""
+        return self.driver.record.limits
+
+    def supports(
+        self,
+        feature: str,
+        scalar: Scalar | str | type | None = None,
+        op: AtomicOp | str | None = None,
+        space: MemSpace | str | None = None,
+    ) -> bool:
+        """Whether a capability is available, as `supports("atomic", "float32", "add", "shared")`.
+
+        An unknown capability is not supported. Raises ValueError for a word that names nothing.
+        """
+        capability = Capability(
+            feature,
+            None if scalar is None else _scalar(scalar),
+            None if op is None else AtomicOp(op),
+            None if space is None else MemSpace(space),
+        )
+        return fact_of(capability, self.record).verdict is Verdict.AVAILABLE
+
+    def synchronize(self) -> None:
+        """Wait for the work of this device. None is pending: a launch returns when it is done."""
+
+    def __repr__(self) -> str:
+        return f"<sarek device {self.name}: {self.record.description}>"
+
+
+def _scalar(name: Scalar | str | type) -> Scalar:
+    if isinstance(name, Scalar | str):
+        return Scalar(name)
+    return Scalar(getattr(name, "name", None) or name.__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """One line of `devices(why=True)`: a device, or the reason why a backend has none."""
+
+    name: str
+    device: Device | None
+    reason: str
+
+    def __iter__(self) -> Iterator[object]:
+        return iter((self.name, self.device, self.reason))
+
+
+class PresenceTable(list[Presence]):
+    """What `devices(why=True)` gives: a list that shows itself as a table."""
+
+    def __repr__(self) -> str:
+        from rich.console import Console  # slow to import, and only a display needs it
+        from rich.table import Table
+
+        table = Table("device", "present", "reason or description")
+        for line in self:
+            table.add_row(line.name, "yes" if line.device else "no", line.reason)
+        console = Console(width=100)
+        with console.capture() as capture:
+            console.print(table)
+        return capture.get().rstrip()
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td>{escape(line.name)}</td><td>{'yes' if line.device else 'no'}</td>"
+            f"<td>{escape(line.reason)}</td></tr>"
+            for line in self
+        )
+        head = "<tr><th>device</th><th>present</th><th>reason or description</th></tr>"
+        return f"<table>{head}{rows}</table>"
+
+
+# --- finding backends -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A backend after its first use: its devices, or why it has none."""
+
+    devices: tuple[Device, ...]
+    reason: str
+
+
+_lock = threading.RLock()
+_known: dict[str, str] = {}
+_opened: dict[str, _Opened] = {}
+_current: ContextVar[Device | None] = ContextVar("sarek_device", default=None)
+
+
+def _modules() -> dict[str, str]:
+    """Name of each backend and the module that holds it, in the order of enumeration.
+
+    Read once: a launch must not search the installed packages.
+    """
+    with _lock:
+        if not _known:
+            found = dict(FIRST_PARTY)
+            for entry in entry_points(group=ENTRY_POINT_GROUP):
+                found[entry.name] = entry.value
+            _known.update(sorted(found.items(), key=_rank))
+        return _known
+
+
+def _rank(item: tuple[str, str]) -> tuple[int, str]:
+    name = item[0]
+    return (ORDER.index(name) if name in ORDER else len(ORDER), name)
+
+
+def _load(module: str) -> Backend:
+    """The backend that a module holds; an entry point may name the attribute after a colon."""
+    path, _, attribute = module.partition(":")
+    loaded: ModuleType = _import_from_checkout(path)
+    backend: Backend = getattr(loaded, attribute or "backend")
+    return backend
+
+
+def _import_from_checkout(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name or name not in FIRST_PARTY.values():
+            raise
+        checkout = Path(__file__).resolve().parents[2]
+        for root in _CHECKOUT_ROOTS:
+            if (checkout / root / name / "__init__.py").is_file():
+                sys.path.append(str(checkout / root))
+                return importlib.import_module(name)
+        raise
+
+
+def _open(name: str, module: str) -> _Opened:
+    with _lock:
+        if name not in _opened:
+            _opened[name] = _open_now(module)
+        return _opened[name]
+
+
+def _open_now(module: str) -> _Opened:
+    try:
+        devices = tuple(map(Device, _load(module).drivers()))
+    except BackendUnavailable as unavailable:
+        return _Opened((), str(unavailable))
+    except Exception as error:  # whatever a driver does, enumeration goes on without it
+        return _Opened((), f"{type(error).__name__}: {error}")
+    return _Opened(devices, "" if devices else "no device found")
+
+
+def forget_backends() -> None:
+    """Drop what was opened, so that the next enumeration asks every backend again."""
+    with _lock:
+        _known.clear()
+        _opened.clear()
+
+
+# --- the public functions -------------------------------------------------------------------------
+
+
+def devices(why: bool = False) -> list[Device] | PresenceTable:
+    """All devices present, best first: GPUs, then native, then the interpreter. Never fails.
+
+    With `why=True` a list of (name, device or None, reason) for every backend, shown as a table.
+    """
+    table = _presence()
+    if why:
+        return table
+    return [line.device for line in table if line.device]
+
+
+def _presence() -> PresenceTable:
+    disabled = settings.disabled_backends()
+    table = PresenceTable()
+    for name, module in _modules().items():
+        if name in disabled:
+            table.append(Presence(name, None, "disabled by SAREK_DISABLE"))
+            continue
+        opened = _open(name, module)
+        table.extend(Presence(d.name, d, d.record.description) for d in opened.devices)
+        if not opened.devices:
+            table.append(Presence(name, None, opened.reason))
+    return table
+
+
+def device(which: str | Device | Callable[[Device], bool] | None = None) -> Device:
+    """The device of a name, "best" (the first of `devices()`), or the first that a predicate
+    accepts.
+
+    A name may stop at a colon: "opencl" is the first OpenCL device. Without an argument it is the
+    device that a launch would use now. Raises UnknownDevice.
+    """
+    if which is None:
+        return _default()
+    if isinstance(which, Device):
+        return which
+    if isinstance(which, str):
+        return _named(which)
+    for candidate in _present():
+        if which(candidate):
+            return candidate
+    raise UnknownDevice(f"no device satisfies the predicate; present are {_names(_present())}")
+
+
+@contextmanager
+def use_device(which: str | Device | Callable[[Device], bool]) -> Iterator[Device]:
+    """Send the launches of this block (in this thread or task) to a device unless they name one."""
+    chosen = device(which)
+    token = _current.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _current.reset(token)
+
+
+def _default() -> Device:
+    current = _current.get()
+    if current is not None:
+        return current
+    wanted = settings.default_device()
+    if wanted is None:
+        return _named(_FALLBACK_DEVICE)
+    try:
+        return _named(wanted)
+    except UnknownDevice as unknown:
+        raise UnknownDevice(f"SAREK_DEVICE: {unknown}") from None
+
+
+def _present() -> list[Device]:
+    return [line.device for line in _presence() if line.device]
+
+
+def _named(name: str) -> Device:
+    wanted = name.strip().lower()
+    backend = wanted.partition(":")[0]
+    if backend in _modules() and backend not in settings.disabled_backends():
+        for candidate in _open(backend, _modules()[backend]).devices:
+            if _matches(candidate, wanted):
+                return candidate
+    table = _presence()
+    for line in table:
+        if line.device and (wanted == "best" or _matches(line.device, wanted)):
+            return line.device
+    raise UnknownDevice(_unknown(name, wanted, table))
+
+
+def _matches(candidate: Device, wanted: str) -> bool:
+    return f"{candidate.name}:".startswith(f"{wanted}:")
+
+
+def _names(present: Sequence[Device]) -> str:
+    return ", ".join(d.name for d in present) or "none"
+
+
+def _unknown(name: str, wanted: str, table: PresenceTable) -> str:
+    from difflib import get_close_matches
+
+    present = [line.device for line in table if line.device]
+    text = f"no device is named {name!r}; present are {_names(present)}"
+    absent = [line for line in table if not line.device and line.name == wanted.partition(":")[0]]
+    if absent:
+        return f"{text}\n  note: {absent[0].name}: {absent[0].reason}"
+    near = get_close_matches(wanted, [d.name for d in present], n=1)
+    return f"{text}\n  hint: did you mean {near[0]!r}?" if near else text
