@@ -1,0 +1,411 @@
+"""The names a kernel may use beside Python's own: indices, memory, barriers, atomics, mathematics.
+
+Imports no Numba. The compiler recognises these objects by identity. Called in plain Python they act
+on the current thread of an emulation: `emulating(context)` installs a `ThreadContext` for the
+operating-system thread (or greenlet) that runs a kernel's function; outside of one they raise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+import numpy as np
+
+from sarek_numba.errors import SarekError, UnsupportedConstruct
+from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
+from sarek_numba.ir.types import Scalar
+
+
+class ThreadContext(Protocol):
+    """What one thread of an emulated launch does for the functions of this module."""
+
+    def coordinate(self, coordinate: Coordinate, axis: int) -> int:
+        """A coordinate of this thread along an axis (0 is x)."""
+
+    def barrier(self) -> None:
+        """Wait for all threads of the block."""
+
+    def mem_fence(self, scope: FenceScope) -> None:
+        """Order this thread's accesses before and after."""
+
+    def shared_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """An array of the block: all its threads get the same one where they call alike."""
+
+    def dynamic_shared(self, offset: int, dtype: np.dtype[Any]) -> Any:
+        """A view of the dynamic shared region from `offset` bytes on."""
+
+    def local_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """An array of this thread alone."""
+
+    def constant_array(self, array: Any) -> Any:
+        """A read-only copy of a constant array."""
+
+    def atomic(self, op: AtomicOp, array: Any, index: Any, value: Any, compare: Any) -> Any:
+        """Do an atomic operation and give the old element."""
+
+
+_context: ContextVar[ThreadContext | None] = ContextVar("sarek_thread", default=None)
+
+
+@contextlib.contextmanager
+def emulating(context: ThreadContext) -> Iterator[None]:
+    """Let this module's functions act on `context`, in this thread or greenlet."""
+    token = _context.set(context)
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def current(name: str) -> ThreadContext:
+    """The current thread of an emulation; `name` is what needed it."""
+    context = _context.get()
+    if context is None:
+        raise SarekError(
+            f"sarek.{name} has a meaning only inside a kernel; launch it, or emulate it"
+        )
+    return context
+
+
+# --- a thread's place -----------------------------------------------------------------------------
+
+
+class Axes:
+    """A coordinate with `.x`, `.y`, `.z`: Python ints."""
+
+    def __init__(self, coordinate: Coordinate) -> None:
+        self.coordinate = coordinate
+
+    @property
+    def x(self) -> int:
+        return self._along(0)
+
+    @property
+    def y(self) -> int:
+        return self._along(1)
+
+    @property
+    def z(self) -> int:
+        return self._along(2)
+
+    def _along(self, axis: int) -> int:
+        return current(self.coordinate.value).coordinate(self.coordinate, axis)
+
+    def __repr__(self) -> str:
+        return f"sarek.{self.coordinate.value}"
+
+
+thread_idx = Axes(Coordinate.THREAD_IDX)
+block_idx = Axes(Coordinate.BLOCK_IDX)
+block_dim = Axes(Coordinate.BLOCK_DIM)
+grid_dim = Axes(Coordinate.GRID_DIM)
+global_idx = Axes(Coordinate.GLOBAL_IDX)
+
+
+def _binary(operation: Callable[[Any, Any], Any]) -> Any:
+    return lambda self, other: operation(int(self), other)
+
+
+def _reflected(operation: Callable[[Any, Any], Any]) -> Any:
+    return lambda self, other: operation(other, int(self))
+
+
+class GlobalThreadId:
+    """`global_idx.x` as one object that behaves as that Python int; calling it gives the int."""
+
+    __array_ufunc__ = None  # NumPy leaves the operators to this class
+    __hash__ = None  # type: ignore[assignment] # its value changes from thread to thread
+
+    def __index__(self) -> int:
+        return global_idx.x
+
+    def __call__(self) -> int:
+        return global_idx.x
+
+    def __bool__(self) -> bool:
+        return global_idx.x != 0
+
+    def __int__(self) -> int:
+        return global_idx.x
+
+    def __float__(self) -> float:
+        return float(global_idx.x)
+
+    def __neg__(self) -> int:
+        return -global_idx.x
+
+    def __invert__(self) -> int:
+        return ~global_idx.x
+
+    def __repr__(self) -> str:
+        return "sarek.global_thread_id"
+
+    __add__, __radd__ = _binary(operator.add), _reflected(operator.add)
+    __sub__, __rsub__ = _binary(operator.sub), _reflected(operator.sub)
+    __mul__, __rmul__ = _binary(operator.mul), _reflected(operator.mul)
+    __truediv__, __rtruediv__ = _binary(operator.truediv), _reflected(operator.truediv)
+    __floordiv__, __rfloordiv__ = _binary(operator.floordiv), _reflected(operator.floordiv)
+    __mod__, __rmod__ = _binary(operator.mod), _reflected(operator.mod)
+    __divmod__, __rdivmod__ = _binary(divmod), _reflected(divmod)
+    __pow__, __rpow__ = _binary(operator.pow), _reflected(operator.pow)
+    __lshift__, __rlshift__ = _binary(operator.lshift), _reflected(operator.lshift)
+    __rshift__, __rrshift__ = _binary(operator.rshift), _reflected(operator.rshift)
+    __and__, __rand__ = _binary(operator.and_), _reflected(operator.and_)
+    __or__, __ror__ = _binary(operator.or_), _reflected(operator.or_)
+    __xor__, __rxor__ = _binary(operator.xor), _reflected(operator.xor)
+    __lt__, __le__ = _binary(operator.lt), _binary(operator.le)
+    __gt__, __ge__ = _binary(operator.gt), _binary(operator.ge)
+    __eq__, __ne__ = _binary(operator.eq), _binary(operator.ne)
+
+
+global_thread_id = GlobalThreadId()
+
+
+def grid(ndim: int) -> int | tuple[int, ...]:
+    """The thread's place in the launch along 1, 2 or 3 axes, as Numba users write it."""
+    return _along_axes("grid", Coordinate.GLOBAL_IDX, ndim)
+
+
+def gridsize(ndim: int) -> int | tuple[int, ...]:
+    """The number of threads of the launch along 1, 2 or 3 axes."""
+    return _along_axes("gridsize", Coordinate.GRID_SIZE, ndim)
+
+
+def _along_axes(name: str, coordinate: Coordinate, ndim: int) -> int | tuple[int, ...]:
+    context = current(name)
+    values = tuple(context.coordinate(coordinate, axis) for axis in range(ndim))
+    return values[0] if ndim == 1 else values
+
+
+# --- synchronisation ------------------------------------------------------------------------------
+
+
+def barrier() -> None:
+    """Wait for all threads of the block; orders their shared and global memory."""
+    current("barrier").barrier()
+
+
+def mem_fence(scope: str = "device") -> None:
+    """Order this thread's memory accesses, as seen by its block or by the device."""
+    current("mem_fence").mem_fence(FenceScope(scope))
+
+
+class Superstep:
+    """`with sarek.superstep():` runs its body, then a barrier."""
+
+    def __call__(self) -> contextlib.AbstractContextManager[None]:
+        return self._step()
+
+    @contextlib.contextmanager
+    def _step(self) -> Iterator[None]:
+        yield
+        barrier()
+
+    barrier = staticmethod(barrier)
+
+    def __repr__(self) -> str:
+        return "sarek.superstep"
+
+
+superstep = Superstep()
+
+
+# --- element types --------------------------------------------------------------------------------
+
+
+class ArrayAnnotation:
+    """`sarek.float32[:, ::1]`: element type, number of axes, and "C", "F" or any layout "A"."""
+
+    def __init__(self, element: DType, ndim: int, layout: str) -> None:
+        self.element = element
+        self.ndim = ndim
+        self.layout = layout
+
+    def __repr__(self) -> str:
+        axes = [":"] * self.ndim
+        if self.layout != "A":
+            axes[-1 if self.layout == "C" else 0] = "::1"
+        return f"{self.element!r}[{', '.join(axes)}]"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArrayAnnotation) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+class DType:
+    """A scalar type: an annotation, a constructor, an element type of arrays.
+
+    NumPy takes it for a dtype: `np.zeros(3, sarek.float32)`.
+    """
+
+    def __init__(self, scalar: Scalar) -> None:
+        self.scalar = scalar
+        self.dtype = np.dtype(scalar.value)
+
+    def __call__(self, value: Any) -> Any:
+        """The value as a NumPy scalar of this type."""
+        return self.dtype.type(value)
+
+    def __getitem__(self, axes: slice | tuple[slice, ...]) -> ArrayAnnotation:
+        """The annotation of an array: `[:]`, `[:, :]`, `[:, ::1]` (C), `[::1, :]` (Fortran)."""
+        parts = axes if isinstance(axes, tuple) else (axes,)
+        plain, unit = slice(None), slice(None, None, 1)
+        if not parts or any(part not in (plain, unit) for part in parts):
+            raise TypeError(f"{self!r}[...] takes `:` and one `::1`, as in {self!r}[:, ::1]")
+        units = [axis for axis, part in enumerate(parts) if part == unit]
+        if not units:
+            return ArrayAnnotation(self, len(parts), "A")
+        if units not in ([len(parts) - 1], [0]):
+            raise TypeError(f"{self!r}[...] takes one `::1`, at the last or the first axis")
+        return ArrayAnnotation(self, len(parts), "C" if units == [len(parts) - 1] else "F")
+
+    def __repr__(self) -> str:
+        return f"sarek.{self.dtype.name}"
+
+
+bool_ = DType(Scalar.BOOL)
+int8 = DType(Scalar.INT8)
+int16 = DType(Scalar.INT16)
+int32 = DType(Scalar.INT32)
+int64 = DType(Scalar.INT64)
+uint8 = DType(Scalar.UINT8)
+uint16 = DType(Scalar.UINT16)
+uint32 = DType(Scalar.UINT32)
+uint64 = DType(Scalar.UINT64)
+float32 = DType(Scalar.FLOAT32)
+float64 = DType(Scalar.FLOAT64)
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    return shape if isinstance(shape, tuple) else (shape,)
+
+
+class Shared:
+    """Arrays of a block."""
+
+    def array(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        """An array of constant shape, or with shape 0 the region whose size the launch gives."""
+        context = current("shared.array")
+        if shape == 0:
+            return context.dynamic_shared(0, np.dtype(dtype))
+        return context.shared_array(_shape(shape), np.dtype(dtype))
+
+    def dynamic(self, offset: int, dtype: Any) -> Any:
+        """A 1-D view of the dynamic region from `offset` bytes to its end."""
+        return current("shared.dynamic").dynamic_shared(offset, np.dtype(dtype))
+
+
+class Local:
+    """Arrays of a thread."""
+
+    def array(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        """An array of constant shape."""
+        return current("local.array").local_array(_shape(shape), np.dtype(dtype))
+
+
+class Constants:
+    """Constant arrays."""
+
+    def array_like(self, array: Any) -> Any:
+        """A read-only copy of a captured array, as it is when the kernel is launched."""
+        return current("const.array_like").constant_array(array)
+
+
+shared = Shared()
+local = Local()
+const = Constants()
+
+
+class Atomics:
+    """Atomic operations on an element; each but `store` gives the value that was there before.
+
+    `index` is an int, or a tuple of ints for an array of more axes.
+    """
+
+    def load(self, array: Any, index: Any) -> Any:
+        return self._do(AtomicOp.LOAD, array, index)
+
+    def store(self, array: Any, index: Any, value: Any) -> None:
+        self._do(AtomicOp.STORE, array, index, value)
+
+    def add(self, array: Any, index: Any, value: Any) -> Any:
+        return self._do(AtomicOp.ADD, array, index, value)
+
+    def min(self, array: Any, index: Any, value: Any) -> Any:
+        """Floats as `np.fmin`."""
+        return self._do(AtomicOp.MIN, array, index, value)
+
+    def max(self, array: Any, index: Any, value: Any) -> Any:
+        """Floats as `np.fmax`."""
+        return self._do(AtomicOp.MAX, array, index, value)
+
+    def exch(self, array: Any, index: Any, value: Any) -> Any:
+        """Store a value and give the old one."""
+        return self._do(AtomicOp.EXCH, array, index, value)
+
+    def cas(self, array: Any, index: Any, old: Any, new: Any) -> Any:
+        """Store `new` if the element is `old`."""
+        return self._do(AtomicOp.CAS, array, index, new, old)
+
+    def _do(
+        self, op: AtomicOp, array: Any, index: Any, value: Any = None, compare: Any = None
+    ) -> Any:
+        return current(f"atomic.{op.value}").atomic(op, array, index, value, compare)
+
+    def __getattr__(self, name: str) -> NotYet:
+        if name in _ATOMICS_TO_COME:
+            return NotYet(f"atomic.{name}", "atomic.cas in a loop does any update")
+        raise AttributeError(f"sarek.atomic has no {name!r}")
+
+
+_ATOMICS_TO_COME = ("sub", "and_", "or_", "xor", "inc", "dec")
+
+
+# --- what a later version has ---------------------------------------------------------------------
+
+
+class NotYet:
+    """A feature of the language that this version refuses by name, with what to write instead."""
+
+    def __init__(self, name: str, hint: str | None = None) -> None:
+        self.name = name
+        self.hint = hint
+
+    def __getattr__(self, name: str) -> NotYet:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return NotYet(f"{self.name}.{name}", self.hint)
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise UnsupportedConstruct(f"sarek.{self.name} is not in this version")
+
+    def __repr__(self) -> str:
+        return f"sarek.{self.name}"
+
+
+atomic = Atomics()
+warp = NotYet("warp", "exchange values through sarek.shared.array and sarek.barrier()")
+warp_barrier = NotYet("warp_barrier", "use sarek.barrier()")
+coopmat = NotYet("coopmat", "multiply tiles in shared memory")
+block = NotYet("block", "write the collective with sarek.shared.array and sarek.barrier()")
+unroll = NotYet("unroll", "write a plain range; device compilers unroll it")
+inline_source = NotYet("inline_source", "write it in Python")
+register_intrinsic = NotYet("register_intrinsic", "write a @sarek.function")
+register_type = NotYet("register_type", "use one array for each field")
+record = NotYet("record", "use one array for each field")
+variant = NotYet("variant", "use an integer tag and one array for each field")
+half_bits = NotYet("half_bits", "use float32")
+half_from_bits = NotYet("half_from_bits", "use float32")
+float16 = NotYet("float16", "use float32")
+bfloat16 = NotYet("bfloat16", "use float32")
+complex64 = NotYet("complex64", "use two float32 values")
+complex128 = NotYet("complex128", "use two float64 values")

@@ -1,0 +1,225 @@
+"""The source of a function: its text, its syntax tree, and the places of instructions in it.
+
+`read(function)` gives a `Source`. Its `function` is the one to compile: the user's own, or, where
+the tree has `with sarek.superstep():` or `assert`, one compiled anew from the tree with the same
+globals, closure cells and defaults, on the same lines and columns (a superstep becomes its body
+and a call of `barrier`; assertions lose what a test runner wrote into them). Where the text is
+missing (`exec`, a REPL) `tree` is None and only that rewriting and exact columns are lost.
+
+Places come from `co_positions`: every instruction of Numba's IR made by `infer` carries the offset
+of its bytecode as the column of its `Loc`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+from numba.core import ir
+
+from sarek_numba.frontend import language
+from sarek_numba.span import Span
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """A function to compile, the tree it was written as, and a position for each bytecode."""
+
+    function: FunctionType
+    tree: FunctionNode | ast.Lambda | None
+    positions: tuple[tuple[int | None, int | None, int | None, int | None], ...]
+
+    @property
+    def file(self) -> str:
+        return self.function.__code__.co_filename
+
+    def span_of(self, node: Any) -> Span:
+        """Where an instruction, a value or a `Loc` of Numba's IR is written."""
+        loc = node if isinstance(node, ir.Loc) else node.loc
+        if loc.col is None or not 0 <= loc.col // 2 < len(self.positions):
+            return Span(self.file, loc.line)
+        line, end_line, column, end_column = self.positions[loc.col // 2]
+        if line is None:
+            return Span(self.file, loc.line)
+        return Span(self.file, line, column, end_line, end_column)
+
+    def span_of_definition(self) -> Span:
+        """The `def` line."""
+        if self.tree is None:
+            return Span(self.file, self.function.__code__.co_firstlineno)
+        return self.span_of_tree(self.tree)
+
+    def span_of_tree(self, node: ast.AST) -> Span:
+        """Where a node of the syntax tree is written; a compound statement is its first line."""
+        line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
+        end_line, end_column = node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+        if end_line != line and hasattr(node, "body"):
+            return Span(self.file, line, column, line, None)
+        return Span(self.file, line, column, end_line, end_column)
+
+
+def read(function: FunctionType) -> Source:
+    """The source of a function, rewritten where its tree asks for it."""
+    tree = parse(function)
+    if isinstance(tree, ast.FunctionDef) and _needs_rewriting(function, tree):
+        recompiled = parse(function)  # rewriting changes the tree that it is given
+        assert isinstance(recompiled, ast.FunctionDef)
+        function = recompile(function, recompiled)
+    return Source(function, tree, tuple(function.__code__.co_positions()))
+
+
+def parse(function: FunctionType) -> FunctionNode | ast.Lambda | None:
+    """The syntax tree of a function with the lines and columns of its file, or None."""
+    code = function.__code__
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except (OSError, TypeError, IndexError, SyntaxError):
+        return None
+    text = "".join(lines)
+    tree = _parse_block(text)
+    if tree is None:
+        return None
+    node = _find(tree, code, first)
+    if node is None:
+        return None
+    return node
+
+
+def _parse_block(text: str) -> ast.Module | None:
+    """Parse indented text without moving its columns; its first line becomes line 2 then."""
+    try:
+        if text[:1] in (" ", "\t"):
+            tree = ast.parse("if 1:\n" + text)
+            return ast.increment_lineno(tree, -1)
+        return ast.parse(text)
+    except SyntaxError:
+        return None
+
+
+def _find(tree: ast.Module, code: CodeType, first: int) -> FunctionNode | ast.Lambda | None:
+    """The definition that the code object comes from, on the lines of the file."""
+    wanted = (
+        (ast.Lambda,) if code.co_name == "<lambda>" else (ast.FunctionDef, ast.AsyncFunctionDef)
+    )
+    ast.increment_lineno(tree, max(first, 1) - 1)
+    for node in ast.walk(tree):
+        if isinstance(node, wanted) and getattr(node, "name", "<lambda>") == code.co_name:
+            return node if _argument_names(node) == _names_of(code) else None
+    return None
+
+
+def _argument_names(node: FunctionNode | ast.Lambda) -> list[str]:
+    arguments = node.args
+    return [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+
+
+def _names_of(code: CodeType) -> list[str]:
+    return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+
+# --- rewriting ------------------------------------------------------------------------------------
+
+
+def is_superstep(node: ast.With, function: FunctionType) -> bool:
+    """Whether a `with` is `with sarek.superstep():`, by the object that the name stands for."""
+    if len(node.items) != 1 or node.items[0].optional_vars is not None:
+        return False
+    call = node.items[0].context_expr
+    if not isinstance(call, ast.Call) or call.args or call.keywords:
+        return False
+    return evaluate(call.func, function) is language.superstep
+
+
+def evaluate(node: ast.expr, function: FunctionType) -> Any:
+    """The object that a dotted name stands for in the function's scope, or None."""
+    if isinstance(node, ast.Attribute):
+        return getattr(evaluate(node.value, function), node.attr, None)
+    if not isinstance(node, ast.Name):
+        return None
+    names = function.__code__.co_freevars
+    if node.id in names:
+        try:
+            return (function.__closure__ or ())[names.index(node.id)].cell_contents
+        except ValueError:
+            return None
+    return function.__globals__.get(node.id)
+
+
+def _needs_rewriting(function: FunctionType, tree: ast.FunctionDef) -> bool:
+    return any(
+        isinstance(node, ast.Assert)
+        or (isinstance(node, ast.With) and is_superstep(node, function))
+        for node in ast.walk(tree)
+    )
+
+
+def _without_supersteps(body: list[ast.stmt], function: FunctionType) -> list[ast.stmt]:
+    """A body in which each superstep is its own body followed by `superstep.barrier()`.
+
+    Recurses over nested statements alone, since expressions may be very deep.
+    """
+    result: list[ast.stmt] = []
+    for statement in body:
+        for name in _BODIES:
+            inner = getattr(statement, name, None)
+            if isinstance(inner, list) and inner and isinstance(inner[0], ast.stmt):
+                setattr(statement, name, _without_supersteps(inner, function))
+        if isinstance(statement, ast.With) and is_superstep(statement, function):
+            result += [*statement.body, _barrier_of(statement)]
+        else:
+            result.append(statement)
+    return result
+
+
+_BODIES = ("body", "orelse", "finalbody")
+
+
+def _barrier_of(superstep: ast.With) -> ast.stmt:
+    call = superstep.items[0].context_expr
+    assert isinstance(call, ast.Call)
+
+    def on(node: Any) -> Any:
+        return ast.copy_location(node, call)
+
+    function = on(ast.Attribute(value=call.func, attr="barrier", ctx=ast.Load())) return
+    on(ast.Expr(on(ast.Call(func=function, args=[], keywords=[]))))  # type: ignore[no-any-return]
+
+
+def recompile(function: FunctionType, tree: ast.FunctionDef) -> FunctionType:
+    """The function compiled again from its tree, supersteps rewritten, decorators left out.
+
+    The free variables are made free again by an outer function; the cells are the original's.
+    """
+    code = function.__code__
+    rewritten = ast.copy_location(
+        ast.FunctionDef(**{**dict(ast.iter_fields(tree)), "decorator_list": []}), tree
+    )
+    rewritten.body = _without_supersteps(list(tree.body), function)
+    outer = ast.parse("def outer():\n    pass\n")
+    outer_function = outer.body[0]
+    assert isinstance(outer_function, ast.FunctionDef)
+    outer_function.body = [*_free_variables(code), rewritten]
+    module = compile(outer, code.co_filename, "exec", dont_inherit=True)
+    new = _nested_code(_nested_code(module, "outer"), code.co_name)
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    closure = tuple(cells[name] for name in new.co_freevars)
+    made = FunctionType(
+        new, function.__globals__, function.__name__, function.__defaults__, closure
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__ = function.__qualname__
+    made.__module__ = function.__module__
+    return made
+
+
+def _free_variables(code: CodeType) -> list[ast.stmt]:
+    return [ast.parse(f"{name} = None").body[0] for name in code.co_freevars]
+
+
+def _nested_code(code: CodeType, name: str) -> CodeType:
+    return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
