@@ -27,7 +27,12 @@ def histogram(counts, values):
 @corpus.add(histogram)
 def histogram_through_shared(rng):
     values = rng.integers(0, 256, 2000).astype(np.uint8)
-    return Launch(3, 64, (np.zeros(16, np.uint32), values), (np.bincount(values % 16, minlength=16).astype(np.uint32), None))
+    return Launch(
+        3,
+        64,
+        (np.zeros(16, np.uint32), values),
+        (np.bincount(values % 16, minlength=16).astype(np.uint32), None),
+    )
 
 
 @sarek.kernel
@@ -38,7 +43,12 @@ def take_ticket(owner, counter):
 
 @corpus.add(take_ticket)
 def old_values_are_distinct(rng):
-    return Launch(5, 40, (np.zeros(200, np.int32), np.zeros(1, np.int32)), (np.ones(200, np.int32), np.array([200], np.int32)))
+    return Launch(
+        5,
+        40,
+        (np.zeros(200, np.int32), np.zeros(1, np.int32)),
+        (np.ones(200, np.int32), np.array([200], np.int32)),
+    )
 
 
 @sarek.kernel
@@ -118,7 +128,12 @@ def cas_in_a_helper(best, values, last):
 def compare_and_swap_loop(rng):
     values = rng.integers(0, 2**31, 250).astype(np.int32)
     last = np.repeat(np.array([5, 9], np.int32), 4)
-    return Launch(4, 64, (np.zeros(1, np.int32), values, poison(8, np.int32)), (np.array([values.max()]), None, last))
+    return Launch(
+        4,
+        64,
+        (np.zeros(1, np.int32), values, poison(8, np.int32)),
+        (np.array([values.max()]), None, last),
+    )
 
 
 @sarek.kernel

@@ -45,7 +45,9 @@ class Corpus:
 
     cases: list[Case] = field(default_factory=list)
 
-    def add(self, kernel: Any, **options: Any) -> Callable[[Callable[..., Launch]], Callable[..., Launch]]:
+    def add(
+        self, kernel: Any, **options: Any
+    ) -> Callable[[Callable[..., Launch]], Callable[..., Launch]]:
         """Register the decorated launch generator as a case of `kernel`, named after itself."""
 
         def register(launch: Callable[[np.random.Generator], Launch]) -> Callable[..., Launch]:
@@ -82,5 +84,7 @@ def _order(values: np.ndarray) -> np.ndarray:
 def poison(shape: Any, dtype: Any) -> np.ndarray:
     """An output array that no kernel would produce by chance; never zeros."""
     array = np.empty(shape, dtype)
-    array.view(np.uint8 if array.dtype != bool else bool).fill(0x5B if array.dtype != bool else True)
+    array.view(np.uint8 if array.dtype != bool else bool).fill(
+        0x5B if array.dtype != bool else True
+    )
     return array

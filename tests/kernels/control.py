@@ -38,7 +38,12 @@ def _collatz(n):
 @corpus.add(collatz)
 def collatz_int64(rng):
     start = rng.integers(1, 5000, N)
-    return Launch(5, 32, (poison(N, np.int32), start), (np.array([_collatz(int(v)) for v in start], np.int32), None))
+    return Launch(
+        5,
+        32,
+        (poison(N, np.int32), start),
+        (np.array([_collatz(int(v)) for v in start], np.int32), None),
+    )
 
 
 @sarek.kernel
@@ -108,7 +113,12 @@ def _nested_exits(i, m):
 
 @corpus.add(nested_exits)
 def nested_loops_with_every_exit(rng):
-    return Launch(3, 50, (poison(N, np.int32), 11), (np.array([_nested_exits(i, 11) for i in range(N)], np.int32), None))
+    return Launch(
+        3,
+        50,
+        (poison(N, np.int32), 11),
+        (np.array([_nested_exits(i, 11) for i in range(N)], np.int32), None),
+    )
 
 
 @sarek.kernel
@@ -116,7 +126,7 @@ def short_circuit(out, x):
     i = sarek.global_idx.x
     if i < len(x):
         left = x[i - 1] if i > 0 else 0
-        if i + 1 < len(x) and x[i + 1] > x[i] or left > x[i]:
+        if (i + 1 < len(x) and x[i + 1] > x[i]) or left > x[i]:
             out[i] = left
         else:
             out[i] = x[i]
@@ -127,7 +137,12 @@ def guarded_neighbours(rng):
     x = rng.integers(-50, 50, N).astype(np.int32)
     left = np.concatenate([[0], x[:-1]]).astype(np.int32)
     right = np.concatenate([x[1:], [-1000]])
-    return Launch(5, 32, (poison(N, np.int32), x), (np.where((right > x) | (left > x), left, x).astype(np.int32), None))
+    return Launch(
+        5,
+        32,
+        (poison(N, np.int32), x),
+        (np.where((right > x) | (left > x), left, x).astype(np.int32), None),
+    )
 
 
 @sarek.kernel
@@ -155,7 +170,12 @@ def ranges_at_the_ends_of_int64(rng):
     for row in rows:
         seen = list(__import__("itertools").islice(range(*row), 5))
         expected.append((len(seen), seen[-1] if seen else 0))
-    return Launch(1, 16, (poison((10, 2), np.int64), start, stop, step), (np.array(expected), None, None, None))
+    return Launch(
+        1,
+        16,
+        (poison((10, 2), np.int64), start, stop, step),
+        (np.array(expected), None, None, None),
+    )
 
 
 @sarek.kernel
@@ -173,7 +193,9 @@ def fibonacci_by_tuple_assignment(rng):
     f = [0, 1]
     while len(f) < 41:
         f.append(f[-1] + f[-2])
-    return Launch(2, 96, (poison(N, np.int64), 7), (np.array([f[(i + 7) % 40] for i in range(N)]), None))
+    return Launch(
+        2, 96, (poison(N, np.int64), 7), (np.array([f[(i + 7) % 40] for i in range(N)]), None)
+    )
 
 
 @sarek.kernel
@@ -233,4 +255,6 @@ def sometimes_assigned(out, x):
 @corpus.add(sometimes_assigned)
 def assigned_on_one_path(rng):
     x = rng.integers(-9, 9, N).astype(np.int32)
-    return Launch(3, 64, (poison(N, np.int32), x), (np.where(x > 0, x * 2, -1).astype(np.int32), None))
+    return Launch(
+        3, 64, (poison(N, np.int32), x), (np.where(x > 0, x * 2, -1).astype(np.int32), None)
+    )

@@ -117,7 +117,9 @@ def _floor_division(rng, dtype):
     a, b = (v.ravel() for v in np.meshgrid(edges, edges))
     with np.errstate(all="ignore"):
         q, r = a // b, a % b
-    return Launch(*spread(len(a)), (poison(len(a), dtype), poison(len(a), dtype), a, b), (q, r, None, None))
+    return Launch(
+        *spread(len(a)), (poison(len(a), dtype), poison(len(a), dtype), a, b), (q, r, None, None)
+    )
 
 
 for _type in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64):
@@ -130,11 +132,15 @@ for _type in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uin
 
 
 def _float_division(rng, dtype):
-    edges = np.array([0.0, -0.0, 1, -1, 0.1, 6, -6, 7.5, 1e30, np.inf, -np.inf, np.nan, 5e-324], dtype)
+    edges = np.array(
+        [0.0, -0.0, 1, -1, 0.1, 6, -6, 7.5, 1e30, np.inf, -np.inf, np.nan, 5e-324], dtype
+    )
     a, b = (v.ravel() for v in np.meshgrid(edges, edges))
     with np.errstate(all="ignore"):
         q, r = a // b, a % b
-    return Launch(*spread(len(a)), (poison(len(a), dtype), poison(len(a), dtype), a, b), (q, r, None, None))
+    return Launch(
+        *spread(len(a)), (poison(len(a), dtype), poison(len(a), dtype), a, b), (q, r, None, None)
+    )
 
 
 @corpus.add(floor_division)
@@ -163,7 +169,9 @@ def shift_counts_out_of_range(rng):
     safe = np.where(inside, count, 0)
     left = np.where(inside, a << safe, 0).astype(np.int32)
     right = np.where(inside, a >> safe, np.where(a < 0, -1, 0)).astype(np.int32)
-    return Launch(*spread(), (poison(N, np.int32), poison(N, np.int32), a, count), (left, right, None, None))
+    return Launch(
+        *spread(), (poison(N, np.int32), poison(N, np.int32), a, count), (left, right, None, None)
+    )
 
 
 @sarek.kernel
@@ -176,7 +184,9 @@ def float_to_int(out32, out8, x):
 
 @corpus.add(float_to_int)
 def float_to_int_saturates(rng):
-    x = np.array([0.5, -0.5, 1e20, -1e20, np.inf, -np.inf, np.nan, 255.9, 256, -1, 2147483520], np.float32)
+    x = np.array(
+        [0.5, -0.5, 1e20, -1e20, np.inf, -np.inf, np.nan, 255.9, 256, -1, 2147483520], np.float32
+    )
     clean = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=1e300, neginf=-1e300)
     to = lambda t: np.trunc(np.clip(clean, np.iinfo(t).min, np.iinfo(t).max)).astype(t)  # noqa: E731
     return Launch(
@@ -245,7 +255,9 @@ def _transcendental(rng, dtype):
     v = (abs(x) + dtype(0.1)).astype(np.float64)
     expected = [np.exp(w), np.log(v), np.sin(w), np.cos(w), np.tanh(w), v**1.5, np.arctan2(w, v),
                 np.vectorize(math.erf)(w)]  # fmt: skip
-    return Launch(*spread(), (poison((N, 8), dtype), x), (np.stack(expected, 1).astype(dtype), None))
+    return Launch(
+        *spread(), (poison((N, 8), dtype), x), (np.stack(expected, 1).astype(dtype), None)
+    )
 
 
 @corpus.add(transcendental, ulp=16)
@@ -287,4 +299,9 @@ def bools(out, a, b):
 def bool_operators(rng):
     a = np.array([0, 0, 1, 1], bool)
     b = np.array([0, 1, 0, 1], bool)
-    return Launch(1, 4, (poison((4, 5), bool), a, b), (np.stack([a & b, a | ~b, a ^ b, a < b, a], 1), None, None))
+    return Launch(
+        1,
+        4,
+        (poison((4, 5), bool), a, b),
+        (np.stack([a & b, a | ~b, a ^ b, a < b, a], 1), None, None),
+    )

@@ -62,8 +62,15 @@ def helpers(out, x):
 @corpus.add(helpers)
 def positional_keyword_default(rng):
     x = rng.integers(-30, 30, N).astype(np.int32)
-    columns = [np.clip(x, 0, 10), np.clip(x, 0, 3), x // 7 * 100 + x % 7, np.clip(x, -2, 2) + np.clip(x, -5, 10)]
-    return Launch(2, 64, (poison((N, 4), np.int32), x), (np.stack(columns, 1).astype(np.int32), None))
+    columns = [
+        np.clip(x, 0, 10),
+        np.clip(x, 0, 3),
+        x // 7 * 100 + x % 7,
+        np.clip(x, -2, 2) + np.clip(x, -5, 10),
+    ]
+    return Launch(
+        2, 64, (poison((N, 4), np.int32), x), (np.stack(columns, 1).astype(np.int32), None)
+    )
 
 
 @sarek.kernel
@@ -168,4 +175,9 @@ def without_bias(rng):
 @corpus.add(optional_argument)
 def with_bias(rng):
     bias = rng.standard_normal(N).astype(np.float32)
-    return Launch(2, 64, (poison(N, np.float32), bias, 3), (np.arange(N, dtype=np.float32) * 3 + bias, None, None))
+    return Launch(
+        2,
+        64,
+        (poison(N, np.float32), bias, 3),
+        (np.arange(N, dtype=np.float32) * 3 + bias, None, None),
+    )

@@ -29,7 +29,9 @@ def shared_reverse(rng):
     x = rng.integers(-999, 999, n).astype(np.int32)
     padded = np.zeros(192, np.int32)
     padded[:n] = x
-    return Launch(3, 64, (poison(n, np.int32), x), (padded.reshape(3, 64)[:, ::-1].ravel()[:n], None))
+    return Launch(
+        3, 64, (poison(n, np.int32), x), (padded.reshape(3, 64)[:, ::-1].ravel()[:n], None)
+    )
 
 
 @sarek.kernel
@@ -101,7 +103,13 @@ def two_views_of_dynamic(out):
 @corpus.add(two_views_of_dynamic)
 def further_view_of_dynamic_region(rng):
     t = 15 - np.arange(16)
-    return Launch(1, 16, (poison((16, 2), np.float32),), (np.stack([t * 3, t * 0.5], 1).astype(np.float32),), shared_bytes=128)
+    return Launch(
+        1,
+        16,
+        (poison((16, 2), np.float32),),
+        (np.stack([t * 3, t * 0.5], 1).astype(np.float32),),
+        shared_bytes=128,
+    )
 
 
 @sarek.kernel
@@ -162,7 +170,12 @@ def convolve(out, x):
 @corpus.add(convolve)
 def constant_weights(rng):
     x = rng.integers(-100, 100, 90).astype(np.float32)
-    return Launch(3, 32, (poison(90, np.float32), x), ((np.convolve(x, WEIGHTS, "same") / 16).astype(np.float32), None))
+    return Launch(
+        3,
+        32,
+        (poison(90, np.float32), x),
+        ((np.convolve(x, WEIGHTS, "same") / 16).astype(np.float32), None),
+    )
 
 
 @sarek.kernel
@@ -186,7 +199,9 @@ def views_by_slicing(rng):
     a = rng.integers(-50, 50, (9, 8)).astype(np.int32)
     after = a.copy()
     after[:, 3] = 77
-    out = np.stack([a[:, -1] * 2, a[:, 1] + a[:, 6] + 6, a[:, 6] + 4, a[:, 0] + 9], 1).astype(np.int32)
+    out = np.stack([a[:, -1] * 2, a[:, 1] + a[:, 6] + 6, a[:, 6] + 4, a[:, 0] + 9], 1).astype(
+        np.int32
+    )
     return Launch(1, 16, (poison((9, 4), np.int32), a), (out, after))
 
 
@@ -196,7 +211,9 @@ def views_of_a_strided_array(rng):
     a = base[::-2, ::3]
     after = a.copy()
     after[:, 3] = 77
-    out = np.stack([a[:, -1] * 2, a[:, 1] + a[:, 6] + 6, a[:, 6] + 4, a[:, 0] + 9], 1).astype(np.int32)
+    out = np.stack([a[:, -1] * 2, a[:, 1] + a[:, 6] + 6, a[:, 6] + 4, a[:, 0] + 9], 1).astype(
+        np.int32
+    )
     return Launch(1, 16, (poison((9, 4), np.int32), a), (out, after))
 
 
@@ -244,7 +261,9 @@ def empty_safe(out, x):
 
 @corpus.add(empty_safe)
 def zero_size_array(rng):
-    return Launch(1, 32, (poison(1, np.int32), np.empty(0, np.int32)), (np.zeros(1, np.int32), None))
+    return Launch(
+        1, 32, (poison(1, np.int32), np.empty(0, np.int32)), (np.zeros(1, np.int32), None)
+    )
 
 
 @sarek.kernel

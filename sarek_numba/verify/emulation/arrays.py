@@ -1,7 +1,8 @@
 """The arrays of an emulated kernel: NumPy arrays whose stores convert as the language says.
 
-Reading, slicing and index errors are NumPy's own. A store of a float into an integer array truncates
-and saturates; a store of a Python int that does not fit raises OverflowError, as NumPy does.
+Reading, slicing and index errors are NumPy's own. A store of a float into an integer array
+truncates and saturates; a store of a Python int that does not fit raises OverflowError, as NumPy
+does.
 """
 
 from __future__ import annotations

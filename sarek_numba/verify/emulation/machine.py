@@ -6,29 +6,31 @@ Threads of a block run one after another, each until its next barrier; blocks ru
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
 import greenlet
 import numpy as np
 
 from sarek_numba.errors import BarrierDivergence
+from sarek_numba.frontend.language import emulating
+from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
 from sarek_numba.verify.emulation.arrays import EmulatedArray, poisoned
 from sarek_numba.verify.emulation.numbers import convert
 
 Dimensions = tuple[int, int, int]
 
-_ATOMIC: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda old, value: old + value,
-    "sub": lambda old, value: old - value,
-    "min": np.fmin,
-    "max": np.fmax,
-    "and": lambda old, value: old & value,
-    "or": lambda old, value: old | value,
-    "xor": lambda old, value: old ^ value,
-    "exch": lambda old, value: value,
-    "store": lambda old, value: value,
+_ATOMIC: dict[AtomicOp, Callable[[Any, Any], Any]] = {
+    AtomicOp.ADD: lambda old, value: old + value,
+    AtomicOp.SUB: lambda old, value: old - value,
+    AtomicOp.MIN: np.fmin,
+    AtomicOp.MAX: np.fmax,
+    AtomicOp.AND: lambda old, value: old & value,
+    AtomicOp.OR: lambda old, value: old | value,
+    AtomicOp.XOR: lambda old, value: old ^ value,
+    AtomicOp.EXCH: lambda old, value: value,
+    AtomicOp.STORE: lambda old, value: value,
 }
 
 
@@ -50,37 +52,36 @@ class EmulatedThread:
 
     def __init__(self, state: BlockState, thread_idx: Dimensions) -> None:
         self._state = state
-        self._places = {
-            "thread_idx": thread_idx,
-            "block_idx": state.block_idx,
-            "block_dim": state.block,
-            "grid_dim": state.grid,
-            "global_idx": tuple(
-                b * d + t
-                for b, d, t in zip(state.block_idx, state.block, thread_idx, strict=True)
-            ),
-            "grid_size": tuple(g * d for g, d in zip(state.grid, state.block, strict=True)),
-        }
+        self._thread_idx = thread_idx
 
-    def coordinate(self, coordinate: str, axis: int) -> int:
-        return int(self._places[coordinate][axis])
+    def coordinate(self, coordinate: Coordinate, axis: int) -> int:
+        state = self._state
+        block_idx, block_dim = state.block_idx[axis], state.block[axis]
+        match coordinate:
+            case Coordinate.THREAD_IDX:
+                return self._thread_idx[axis]
+            case Coordinate.BLOCK_IDX:
+                return block_idx
+            case Coordinate.BLOCK_DIM:
+                return block_dim
+            case Coordinate.GRID_DIM:
+                return state.grid[axis]
+            case Coordinate.GLOBAL_IDX:
+                return block_idx * block_dim + self._thread_idx[axis]
+            case Coordinate.GRID_SIZE:
+                return state.grid[axis] * block_dim
 
     def barrier(self) -> None:
-        greenlet.getcurrent().parent.switch(True)
+        greenlet.getcurrent().parent.switch()
 
-    def mem_fence(self, scope: str) -> None:
+    def mem_fence(self, scope: FenceScope) -> None:
         """Threads run one at a time, so memory is always in order."""
 
-    def shared_array(self, shape: Any, dtype: Any) -> EmulatedArray:
+    def shared_array(self, shape: Any, dtype: Any, site: object) -> EmulatedArray:
         """One array for each place in the source that asks, shared by the threads of the block."""
-        frame = sys._getframe(1)
-        while frame.f_globals.get("__name__", "").startswith("sarek_numba."):
-            assert frame.f_back is not None
-            frame = frame.f_back
-        key = (frame.f_code, frame.f_lasti)
-        if key not in self._state.shared:
-            self._state.shared[key] = poisoned(shape, dtype)
-        return self._state.shared[key]
+        if site not in self._state.shared:
+            self._state.shared[site] = poisoned(shape, dtype)
+        return self._state.shared[site]
 
     def dynamic_shared(self, offset: int, dtype: Any) -> EmulatedArray:
         kind = np.dtype(dtype)
@@ -96,12 +97,12 @@ class EmulatedThread:
         frozen.flags.writeable = False
         return EmulatedArray(frozen)
 
-    def atomic(self, op: str, array: Any, index: Any, value: Any = None, compare: Any = None) -> Any:
-        old = array[index]
-        if op == "load":
+    def atomic(self, op: AtomicOp, array: Any, index: Any, value: Any, compare: Any) -> Any:
+        old = None if op is AtomicOp.STORE else array[index]
+        if op is AtomicOp.LOAD:
             return old
         new = convert(value, array.dtype)
-        if op == "cas":
+        if op is AtomicOp.CAS:
             if old == convert(compare, array.dtype):
                 array[index] = new
             return old
@@ -109,37 +110,34 @@ class EmulatedThread:
         return old
 
 
-def run_block(
-    state: BlockState, function: Callable[..., Any], arguments: tuple[Any, ...],
-    enter: Callable[[EmulatedThread], None],
-) -> None:  # fmt: skip
-    """Run every thread of a block to its end; `enter` makes a thread the current one.
+def run_block(state: BlockState, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Run every thread of a block to its end.
 
     Raises BarrierDivergence when a thread ends while others of its block wait at a barrier.
     """
-    threads = [(EmulatedThread(state, place), greenlet.greenlet(function)) for place in places(state.block)]
-    waiting = _advance(threads, arguments, enter)
+    strands = [greenlet.greenlet(_thread) for _ in range(prod(state.block))]
+    waiting = []
+    for strand, place in zip(strands, places(state.block), strict=True):
+        strand.switch(EmulatedThread(state, place), function, arguments)
+        if not strand.dead:
+            waiting.append(strand)
     while waiting:
-        if len(waiting) < len(threads):
+        if len(waiting) < len(strands):
             raise BarrierDivergence(
-                f"{len(threads) - len(waiting)} of {len(threads)} threads of block "
+                f"{len(strands) - len(waiting)} of {len(strands)} threads of block "
                 f"{state.block_idx} ended while the others wait at a barrier"
             )
-        waiting = _advance(waiting, (), enter)
+        for strand in waiting:
+            strand.switch()
+        waiting = [strand for strand in waiting if not strand.dead]
 
 
-def _advance(
-    threads: list[tuple[EmulatedThread, Any]], arguments: tuple[Any, ...],
-    enter: Callable[[EmulatedThread], None],
-) -> list[tuple[EmulatedThread, Any]]:  # fmt: skip
-    """Run each thread to its next barrier or its end; those that reached a barrier."""
-    waiting = []
-    for thread, strand in threads:
-        enter(thread)
-        strand.switch(*arguments)
-        if not strand.dead:
-            waiting.append((thread, strand))
-    return waiting
+def _thread(
+    thread: EmulatedThread, function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    """The body of a greenlet, which has its own context variables."""
+    with emulating(thread), np.errstate(all="ignore"):
+        function(*arguments)
 
 
 def places(dimensions: Dimensions) -> Iterator[Dimensions]:

@@ -1,8 +1,8 @@
 """The functions that an emulated kernel calls in place of Python's and NumPy's.
 
-`math`, the builtins and NumPy's type constructors mean, in a kernel, the NumPy function at the type of
-the operand, without exceptions (the language's documented meaning). Each entry here is written with
-NumPy scalars and Python numbers alone; none uses the compiler or the oracle.
+`math`, the builtins and NumPy's type constructors mean, in a kernel, the NumPy function at the
+type of the operand, without exceptions (the language's documented meaning). Each entry here is
+written with NumPy scalars and Python numbers alone; none uses the compiler or the oracle.
 
 A Python number is a weak value and stays one: `math.sqrt(2.0)` gives a Python float.
 """
@@ -87,7 +87,9 @@ def _predicate(function: Function) -> Function:
 
 
 def _by_python(function: Callable[..., float], edges: Function) -> Function:
-    """A function that NumPy lacks, computed in float64 by `math` and rounded to the operand's type."""
+    """A function that NumPy lacks, computed in float64 by `math` and rounded to the operand's
+    type.
+    """
 
     def one(value: Any) -> Any:
         number = builtins.float(value)
@@ -245,7 +247,8 @@ class TypeConstructor:
 
 
 def convert(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A strong value to a type as a cast does; a Python int that does not fit raises, as in NumPy."""
+    """A strong value to a type as a cast does; a Python int that does not fit raises, as in NumPy.
+    """
     if dtype.kind in "iu" and isinstance(value, (float, np.floating)):
         info = np.iinfo(dtype)
         return dtype.type(saturating_int(value, builtins.int(info.min), builtins.int(info.max)))

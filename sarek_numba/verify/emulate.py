@@ -1,0 +1,137 @@
+"""`sarek.emulate`: the original Python function, thread by thread, in CPython.
+
+The function that runs is a copy whose globals and closure bind Python's and NumPy's functions to
+the table of `emulation.numbers`, and arrays to `EmulatedArray`s. Nothing of the compiler takes
+part, so the oracle itself can be compared with the result.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CellType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from sarek_numba.verify.emulation.arrays import EmulatedArray
+from sarek_numba.verify.emulation.machine import BlockState, Dimensions, places, run_block
+from sarek_numba.verify.emulation.numbers import REPLACEMENTS, SAREK_MATH
+
+
+def emulate(kernel: Any) -> Emulation:
+    """Emulate a kernel: `sarek.emulate(k)[grid, block](*arguments)`.
+
+    `kernel` is a `@sarek.kernel` or the plain Python function. Dimensions are those of a launch;
+    `emulate(k)[grid, block, None, shared_bytes]` gives a dynamic shared region. Results are in the
+    NumPy arrays afterwards. Where CPython raises (division of Python ints by zero, an index out of
+    range, a Python int that does not fit the element it is stored to), so does emulation.
+    """
+    return Emulation(_python_function(kernel))
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """A kernel that is to be emulated; index it with grid and block to launch it."""
+
+    function: FunctionType
+
+    def __getitem__(self, configuration: tuple[Any, ...]) -> Callable[..., None]:
+        grid, block, _stream, shared_bytes = (*configuration, None, 0)[:4]
+
+        def launch(*arguments: Any, **named: Any) -> None:
+            self.launch(_dimensions(grid), _dimensions(block), int(shared_bytes), arguments, named)
+
+        return launch
+
+    def launch(
+        self, grid: Dimensions, block: Dimensions, shared_bytes: int, arguments: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> None:  # fmt: skip
+        """Run every block, one after another."""
+        bound = inspect.signature(self.function).bind(*arguments, **named)
+        bound.apply_defaults()
+        values = tuple(_argument(value) for value in bound.arguments.values())
+        function = _Substitution().function(self.function)
+        for place in places(grid):
+            run_block(BlockState(grid, block, place, shared_bytes), function, values)
+
+
+def _python_function(kernel: Any) -> FunctionType:
+    function = getattr(kernel, "py_func", kernel)
+    if not isinstance(function, FunctionType):
+        raise TypeError(
+            f"emulate() takes a kernel or a Python function, not {type(kernel).__name__}"
+        )
+    return function
+
+
+def _dimensions(given: Any) -> Dimensions:
+    values = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    x, y, z = (*(int(v) for v in values), 1, 1)[:3]
+    return x, y, z
+
+
+def _argument(value: Any) -> Any:
+    return EmulatedArray(value) if isinstance(value, np.ndarray) else value
+
+
+class _ModuleProxy:
+    """A module whose functions are replaced as the table says."""
+
+    def __init__(self, module: ModuleType, substitution: _Substitution) -> None:
+        self._module = module
+        self._substitution = substitution
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._substitution.value(getattr(self._module, name))
+        setattr(self, name, value)
+        return value
+
+
+class _Substitution:
+    """Copies functions with their global and captured values replaced; each value once."""
+
+    def __init__(self) -> None:
+        self._functions: dict[FunctionType, FunctionType] = {}
+
+    def function(self, function: FunctionType) -> FunctionType:
+        if function in self._functions:
+            return self._functions[function]
+        names: dict[str, Any] = {}
+        closure = tuple(CellType() for _ in function.__closure__ or ())
+        copy = FunctionType(
+            function.__code__, names, function.__name__, function.__defaults__, closure or None
+        )
+        copy.__kwdefaults__ = function.__kwdefaults__
+        self._functions[function] = copy
+        for cell, original in zip(closure, function.__closure__ or (), strict=True):
+            cell.cell_contents = self.value(original.cell_contents)
+        visible = {**vars(__import__("builtins")), **function.__globals__}
+        used = set(_names_of(function.__code__))
+        names.update({name: self.value(visible[name]) for name in used if name in visible})
+        names["__builtins__"] = __import__("builtins")
+        return copy
+
+    def value(self, value: Any) -> Any:
+        """What an emulated function sees in place of a value of its surroundings."""
+        if isinstance(value, ModuleType):
+            return _ModuleProxy(value, self)
+        if isinstance(getattr(value, "py_func", None), FunctionType):
+            return self.function(value.py_func)
+        name = getattr(value, "__name__", None)
+        if (
+            getattr(value, "__module__", "") == "sarek_numba.frontend.language"
+            and name in SAREK_MATH
+        ):
+            return SAREK_MATH[name]
+        try:
+            return REPLACEMENTS.get(value, value)
+        except TypeError:  # unhashable: a constant array, a list
+            return value
+
+
+def _names_of(code: Any) -> tuple[str, ...]:
+    inner = tuple(n for c in code.co_consts if hasattr(c, "co_names") for n in _names_of(c))
+    return code.co_names + inner

@@ -1,0 +1,74 @@
+"""Everything that can run a kernel, by name: CPython emulation and each device found.
+
+A parity failure prints kernel, executor, first differing index, both values, the distance in ULP and
+the command that runs it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import sarek_numba as sarek
+from tests.kernels.case import Case, Launch, ulp_distance
+
+SEED = 20261130
+EMULATION = "emulation"
+
+
+@cache
+def executors() -> tuple[str, ...]:
+    """Names of all executors present, emulation first."""
+    return (EMULATION, *(device.name for device in sarek.devices()))
+
+
+def run(executor: str, kernel: Any, launch: Launch) -> None:
+    """Run one launch; results are in its arguments."""
+    configuration = (launch.grid, launch.block, None, launch.shared_bytes)
+    if executor == EMULATION:
+        sarek.emulate(kernel)[configuration](*launch.arguments)
+        return
+    with sarek.use_device(executor):
+        kernel[configuration](*launch.arguments)
+
+
+def check(executor: str, case: Case, *, launch: Callable[..., Launch] | None = None) -> None:
+    """Run a case and compare every argument that has an expectation, bit for bit or within its ULP."""
+    made = (launch or case.launch)(np.random.default_rng(SEED))
+    before = [np.copy(a) if isinstance(a, np.ndarray) else None for a in made.arguments]
+    run(executor, case.kernel, made)
+    for position, (actual, expected) in enumerate(zip(made.arguments, made.expected, strict=True)):
+        if expected is not None:
+            _compare(executor, case, position, actual, expected)
+        elif isinstance(actual, np.ndarray) and not _written(made, position):
+            assert np.array_equal(actual, before[position], equal_nan=actual.dtype.kind == "f"), (
+                f"{case.name} on {executor}: argument {position} was only to be read, and changed"
+            )
+
+
+def _written(launch: Launch, position: int) -> bool:
+    """Whether an argument shares memory with one that the kernel writes."""
+    return any(
+        expected is not None
+        and np.shares_memory(launch.arguments[other], launch.arguments[position])
+        for other, expected in enumerate(launch.expected)
+    )
+
+
+def _compare(executor: str, case: Case, position: int, actual: np.ndarray, expected: Any) -> None:
+    expected = np.asarray(expected)
+    assert actual.shape == expected.shape, f"{case.name}: the case expects shape {expected.shape}"
+    assert actual.dtype == expected.dtype, f"{case.name}: the case expects {expected.dtype}"
+    distance = ulp_distance(actual, expected)
+    wrong = np.argwhere(distance > case.ulp)
+    if len(wrong):
+        first = tuple(int(i) for i in wrong[0])
+        raise AssertionError(
+            f"{case.name} on {executor}: argument {position} differs at {len(wrong)} of "
+            f"{actual.size} elements, first at {first}: {actual[first]!r}, expected "
+            f"{expected[first]!r}, {distance[first]:.0f} ULP apart (allowed {case.ulp})\n"
+            f"again: pytest 'tests/conformance/test_corpus.py::test_case[{case.name}-{executor}]'"
+        )
