@@ -1,0 +1,1 @@
+"""Side-by-side measurement of this package and its peers; run it as `python -m benchmarks`."""
