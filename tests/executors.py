@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import sarek_numba as sarek
-from tests.kernels.case import Case, Launch, ulp_distance
+from sarek_numba.verify.ulp import ulp_distance
+from tests.kernels.case import Case, Launch
 
 SEED = 20261130
 EMULATION = "emulation"

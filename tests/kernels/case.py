@@ -1,4 +1,4 @@
-"""A kernel of the corpus: the kernel, how to make its inputs, and what NumPy says of its outputs."""
+"""A kernel of the corpus, how to make its inputs, and what NumPy says of its outputs."""
 
 from __future__ import annotations
 
@@ -60,25 +60,6 @@ class Corpus:
 
     def __iter__(self) -> Any:
         return iter(self.cases)
-
-
-def ulp_distance(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Distance in units in the last place; NaN against NaN is 0, NaN against a number is huge."""
-    if actual.dtype.kind != "f":
-        return (actual != expected).astype(np.int64)
-    a, b = _order(actual), _order(expected)
-    distance = np.where(a > b, a - b, b - a).astype(np.float64)
-    both = np.isnan(actual) & np.isnan(expected)
-    one = np.isnan(actual) ^ np.isnan(expected)
-    return np.where(both, 0.0, np.where(one, np.inf, distance))
-
-
-def _order(values: np.ndarray) -> np.ndarray:
-    """Floats as unsigned integers in the same order, one apart for neighbours; -0.0 is below 0.0."""
-    kind = np.uint32 if values.dtype.itemsize == 4 else np.uint64
-    bits = np.ascontiguousarray(values).view(kind)
-    sign = kind(1) << kind(bits.dtype.itemsize * 8 - 1)
-    return np.where(bits & sign, ~bits, bits | sign)
 
 
 def poison(shape: Any, dtype: Any) -> np.ndarray:

@@ -6,6 +6,7 @@ Threads of a block run one after another, each until its next barrier; blocks ru
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
@@ -14,7 +15,7 @@ import greenlet
 import numpy as np
 
 from sarek_numba.errors import BarrierDivergence
-from sarek_numba.frontend.language import emulating
+from sarek_numba.frontend import language
 from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
 from sarek_numba.verify.emulation.arrays import EmulatedArray, poisoned
 from sarek_numba.verify.emulation.numbers import convert
@@ -77,8 +78,9 @@ class EmulatedThread:
     def mem_fence(self, scope: FenceScope) -> None:
         """Threads run one at a time, so memory is always in order."""
 
-    def shared_array(self, shape: Any, dtype: Any, site: object) -> EmulatedArray:
+    def shared_array(self, shape: Any, dtype: Any) -> EmulatedArray:
         """One array for each place in the source that asks, shared by the threads of the block."""
+        site = _call_site()
         if site not in self._state.shared:
             self._state.shared[site] = poisoned(shape, dtype)
         return self._state.shared[site]
@@ -110,6 +112,17 @@ class EmulatedThread:
         return old
 
 
+def _call_site() -> tuple[object, int]:
+    """The instruction of the kernel's code, outside of this package, that is being executed."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename in _OWN_FILES and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti
+
+
+_OWN_FILES = (__file__, language.__file__)
+
+
 def run_block(state: BlockState, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     """Run every thread of a block to its end.
 
@@ -136,7 +149,7 @@ def _thread(
     thread: EmulatedThread, function: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> None:
     """The body of a greenlet, which has its own context variables."""
-    with emulating(thread), np.errstate(all="ignore"):
+    with language.emulating(thread), np.errstate(all="ignore"):
         function(*arguments)
 
 

@@ -1,0 +1,45 @@
+"""Distances in units in the last place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def ulp_distance(actual: npt.ArrayLike, expected: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Element by element, the number of floats between two arrays of one shape and type.
+
+    NaN against NaN is 0, NaN against a number is infinite, and 0.0 against -0.0 is 1. For integers
+    and bools the distance is the difference, as a float64.
+    """
+    a, b = np.asarray(actual), np.asarray(expected)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        raise TypeError(f"{a.dtype} {a.shape} and {b.dtype} {b.shape} cannot be compared")
+    left, right = _ordered(a), _ordered(b)
+    distance = np.where(left > right, left - right, right - left).astype(np.float64)
+    if a.dtype.kind != "f":
+        return distance
+    neither = np.isnan(a) & np.isnan(b)
+    one = np.isnan(a) ^ np.isnan(b)
+    return np.where(neither, 0.0, np.where(one, np.inf, distance))
+
+
+def worst_ulp(actual: npt.ArrayLike, expected: npt.ArrayLike) -> float:
+    """The largest distance; 0.0 for equal or empty arrays."""
+    return float(np.max(ulp_distance(actual, expected), initial=0.0))
+
+
+def _ordered(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Values as unsigned integers in the same order, one apart for neighbouring floats."""
+    if values.dtype.kind in "bu":
+        return values.astype(np.uint64)
+    sign = np.uint64(1 << 63)
+    if values.dtype.kind == "i":
+        return values.astype(np.int64).view(np.uint64) ^ sign
+    bits = values.dtype.itemsize * 8
+    raw = np.ascontiguousarray(values).view(f"u{bits // 8}").astype(np.uint64)
+    top = np.uint64(1 << (bits - 1))
+    mask = np.uint64((1 << bits) - 1)
+    return np.where(raw & top, ~raw & mask, raw | top)
