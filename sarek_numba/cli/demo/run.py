@@ -21,7 +21,7 @@ ALLOWED_ULP = 16.0  # inexact functions (sqrt and division are exact; sums keep 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One problem on one device; `ulp` is the largest distance from the oracle, None for an error."""
+    """One problem on one device; `ulp` is the largest distance from the oracle."""
 
     problem: str
     device: str
