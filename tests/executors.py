@@ -1,7 +1,7 @@
 """Everything that can run a kernel, by name: CPython emulation and each device found.
 
-A parity failure prints kernel, executor, first differing index, both values, the distance in ULP and
-the command that runs it again.
+A parity failure prints kernel, executor, first differing index, both values, their distance in ULP
+and the command that runs it again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run(executor: str, kernel: Any, launch: Launch) -> None:
 
 
 def check(executor: str, case: Case, *, launch: Callable[..., Launch] | None = None) -> None:
-    """Run a case and compare every argument that has an expectation, bit for bit or within its ULP."""
+    """Run a case; compare every argument that has an expectation, within the case's ULP."""
     made = (launch or case.launch)(np.random.default_rng(SEED))
     before = [np.copy(a) if isinstance(a, np.ndarray) else None for a in made.arguments]
     run(executor, case.kernel, made)

@@ -59,14 +59,11 @@ def edges(out: Array, image: Array) -> None:
             out[y, x] = 0.0
             return
         north, here, south = image[y - 1], image[y], image[y + 1]
-        gx = (
-            north[x + 1]
-            - north[x - 1]
-            + 2 * (here[x + 1] - here[x - 1])
-            + south[x + 1]
-            - south[x - 1]
-        )
-        gy = south[x - 1] - north[x - 1] + 2 * (south[x] - north[x]) + south[x + 1] - north[x + 1]
+        east = north[x + 1] + 2 * here[x + 1] + south[x + 1]
+        west = north[x - 1] + 2 * here[x - 1] + south[x - 1]
+        below = south[x - 1] + 2 * south[x] + south[x + 1]
+        above = north[x - 1] + 2 * north[x] + north[x + 1]
+        gx, gy = east - west, below - above
         out[y, x] = math.sqrt(gx * gx + gy * gy)
 
 
@@ -109,12 +106,10 @@ def matmul_tiled(c: Array, a: Array, b: Array) -> None:
     total = 0.0
     for start in range(0, a.shape[1], TILE):
         with sarek.superstep():
-            tile_a[ty, tx] = (
-                a[row, start + tx] if row < a.shape[0] and start + tx < a.shape[1] else 0.0
-            )
-            tile_b[ty, tx] = (
-                b[start + ty, column] if start + ty < b.shape[0] and column < b.shape[1] else 0.0
-            )
+            in_a = row < a.shape[0] and start + tx < a.shape[1]
+            in_b = start + ty < b.shape[0] and column < b.shape[1]
+            tile_a[ty, tx] = a[row, start + tx] if in_a else 0.0
+            tile_b[ty, tx] = b[start + ty, column] if in_b else 0.0
         with sarek.superstep():
             for k in range(TILE):
                 total += tile_a[ty, k] * tile_b[k, tx]
@@ -124,7 +119,7 @@ def matmul_tiled(c: Array, a: Array, b: Array) -> None:
 
 @sarek.kernel
 def scan_blocks(out: Array, totals: Array, values: Array) -> None:
-    """Inclusive sum of each block of SCAN_BLOCK values, and the block's total (Hillis and Steele)."""
+    """Inclusive sum of each block of SCAN_BLOCK values (Hillis and Steele), and its total."""
     buffer = sarek.shared.array(SCAN_BLOCK, sarek.int32)
     t = sarek.thread_idx.x
     i = sarek.global_idx.x

@@ -247,7 +247,7 @@ class TypeConstructor:
 
 
 def convert(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A strong value to a type as a cast does; a Python int that does not fit raises, as in NumPy."""
+    """A value to a type as a cast does; a Python int that does not fit raises, as in NumPy."""
     if dtype.kind in "iu" and isinstance(value, (float, np.floating)):
         info = np.iinfo(dtype)
         return dtype.type(saturating_int(value, builtins.int(info.min), builtins.int(info.max)))
