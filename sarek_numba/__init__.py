@@ -1,1 +1,275 @@
-"""Write a GPU kernel once, as an ordinary Python function, and run it on every device."""
+"""Write a GPU kernel once, as an ordinary Python function, and run it on every device.
+
+    import sarek_numba as sarek
+
+    @sarek.kernel
+    def saxpy(a, x, y):
+        i = sarek.global_idx.x
+        if i < len(y):
+            y[i] += a * x[i]
+
+    saxpy.forall(len(y))(2.0, x, y)
+
+Public names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sarek_numba.dispatcher import kernel
+    from sarek_numba.errors import (
+        ArgumentCountError,
+        ArgumentTypeError,
+        ArithmeticFault,
+        AssertionFailed,
+        BackendError,
+        BarrierDivergence,
+        CapabilityError,
+        CompileError,
+        ConstantOverflow,
+        DataRace,
+        DeviceLost,
+        Diagnostic,
+        DivergentBarrier,
+        GraphError,
+        InvalidArgument,
+        InvalidDimensions,
+        InvalidFile,
+        InvalidIR,
+        JitError,
+        LaunchError,
+        LaunchFailed,
+        LengthOverflow,
+        MixedDevices,
+        NoProgress,
+        OracleError,
+        OutOfBounds,
+        OutOfMemory,
+        PolicyError,
+        ReadOnlyWrite,
+        SarekError,
+        SourceCompilationError,
+        StreamError,
+        TransferFailed,
+        TypingError,
+        UnboundLocal,
+        UnboundRead,
+        UninitialisedRead,
+        UnknownDevice,
+        UnknownName,
+        UnsupportedConstruct,
+        UnsupportedLanguage,
+        WarpDivergence,
+        WeakOverflow,
+    )
+    from sarek_numba.frontend import mathematics as math
+    from sarek_numba.frontend.functions import function
+    from sarek_numba.frontend.language import (
+        atomic,
+        barrier,
+        bfloat16,
+        block,
+        block_dim,
+        block_idx,
+        bool_,
+        complex64,
+        complex128,
+        const,
+        coopmat,
+        float16,
+        float32,
+        float64,
+        global_idx,
+        global_thread_id,
+        grid,
+        grid_dim,
+        gridsize,
+        half_bits,
+        half_from_bits,
+        inline_source,
+        int8,
+        int16,
+        int32,
+        int64,
+        local,
+        mem_fence,
+        record,
+        register_intrinsic,
+        register_type,
+        shared,
+        superstep,
+        thread_idx,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+        unroll,
+        variant,
+        warp,
+        warp_barrier,
+    )
+    from sarek_numba.runtime.cache import clear_launch_cache
+    from sarek_numba.runtime.registry import Device, device, devices, use_device
+    from sarek_numba.verify.compare import compare
+    from sarek_numba.verify.emulate import emulate
+    from sarek_numba.verify.sanitize import sanitize
+
+_NAMES = {
+    "sarek_numba.dispatcher": """
+        kernel
+    """,
+    "sarek_numba.frontend.functions": """
+        function
+    """,
+    "sarek_numba.runtime.registry": """
+        Device device devices use_device
+    """,
+    "sarek_numba.runtime.cache": """
+        clear_launch_cache
+    """,
+    "sarek_numba.frontend.language": """
+        atomic barrier bfloat16 block block_dim block_idx bool_ complex64 complex128 const
+        coopmat float16 float32 float64 global_idx global_thread_id grid grid_dim gridsize
+        half_bits half_from_bits inline_source int8 int16 int32 int64 local mem_fence record
+        register_intrinsic register_type shared superstep thread_idx uint8 uint16 uint32 uint64
+        unroll variant warp warp_barrier
+    """,
+    "sarek_numba.verify.emulate": """
+        emulate
+    """,
+    "sarek_numba.verify.sanitize": """
+        sanitize
+    """,
+    "sarek_numba.verify.compare": """
+        compare
+    """,
+    "sarek_numba.errors": """
+        ArgumentCountError ArgumentTypeError ArithmeticFault AssertionFailed BackendError
+        BarrierDivergence CapabilityError CompileError ConstantOverflow DataRace DeviceLost
+        Diagnostic DivergentBarrier GraphError InvalidArgument InvalidDimensions InvalidFile
+        InvalidIR JitError LaunchError LaunchFailed LengthOverflow MixedDevices NoProgress
+        OracleError OutOfBounds OutOfMemory PolicyError ReadOnlyWrite SarekError
+        SourceCompilationError StreamError TransferFailed TypingError UnboundLocal UnboundRead
+        UninitialisedRead UnknownDevice UnknownName UnsupportedConstruct UnsupportedLanguage
+        WarpDivergence WeakOverflow
+    """,
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+_MODULES = {"math": "sarek_numba.frontend.mathematics"}
+
+__all__ = [
+    "ArgumentCountError",
+    "ArgumentTypeError",
+    "ArithmeticFault",
+    "AssertionFailed",
+    "BackendError",
+    "BarrierDivergence",
+    "CapabilityError",
+    "CompileError",
+    "ConstantOverflow",
+    "DataRace",
+    "Device",
+    "DeviceLost",
+    "Diagnostic",
+    "DivergentBarrier",
+    "GraphError",
+    "InvalidArgument",
+    "InvalidDimensions",
+    "InvalidFile",
+    "InvalidIR",
+    "JitError",
+    "LaunchError",
+    "LaunchFailed",
+    "LengthOverflow",
+    "MixedDevices",
+    "NoProgress",
+    "OracleError",
+    "OutOfBounds",
+    "OutOfMemory",
+    "PolicyError",
+    "ReadOnlyWrite",
+    "SarekError",
+    "SourceCompilationError",
+    "StreamError",
+    "TransferFailed",
+    "TypingError",
+    "UnboundLocal",
+    "UnboundRead",
+    "UninitialisedRead",
+    "UnknownDevice",
+    "UnknownName",
+    "UnsupportedConstruct",
+    "UnsupportedLanguage",
+    "WarpDivergence",
+    "WeakOverflow",
+    "atomic",
+    "barrier",
+    "bfloat16",
+    "block",
+    "block_dim",
+    "block_idx",
+    "bool_",
+    "clear_launch_cache",
+    "compare",
+    "complex64",
+    "complex128",
+    "const",
+    "coopmat",
+    "device",
+    "devices",
+    "emulate",
+    "float16",
+    "float32",
+    "float64",
+    "function",
+    "global_idx",
+    "global_thread_id",
+    "grid",
+    "grid_dim",
+    "gridsize",
+    "half_bits",
+    "half_from_bits",
+    "inline_source",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "kernel",
+    "local",
+    "math",
+    "mem_fence",
+    "record",
+    "register_intrinsic",
+    "register_type",
+    "sanitize",
+    "shared",
+    "superstep",
+    "thread_idx",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "unroll",
+    "use_device",
+    "variant",
+    "warp",
+    "warp_barrier",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in _MODULES:
+        value = import_module(_MODULES[name])
+    else:
+        raise AttributeError(f"module 'sarek_numba' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -40,10 +40,22 @@ class PythonNumber(Enum):
     FLOAT = "Python float"
 
 
+@dataclass(frozen=True, slots=True)
+class StatedArray:
+    """What an annotation says of an array; None where it leaves something open."""
+
+    element: Scalar | None = None
+    ndim: int | None = None
+    layout: str | None = None
+
+
 Kind = ArrayInfo | Scalar | PythonNumber | None
 """What an argument is. None is the kind of None; a Python bool has the kind of numpy.bool."""
 
-_ELEMENTS = {
+Stated = StatedArray | Scalar | PythonNumber | None
+"""What an annotation says of a parameter; None where there is none."""
+
+ELEMENTS = {
     np.dtype(scalar.value): scalar
     for scalar in Scalar
     if scalar not in (Scalar.FLOAT16, Scalar.BFLOAT16)
@@ -82,12 +94,11 @@ class Arguments:
 
 
 def describe(
-    kernel: str, names: Sequence[str], values: Sequence[Any], stated: Sequence[Kind]
+    kernel: str, names: Sequence[str], values: Sequence[Any], stated: Sequence[Stated]
 ) -> Arguments:
     """Classify the values of a launch, check them against what the kernel states, arrange arrays.
 
-    `stated` has the kind that an annotation gives each parameter, None without one; of an array
-    only the element type and the number of axes count. Raises ArgumentTypeError, InvalidArgument.
+    Raises ArgumentTypeError, InvalidArgument.
     """
     kinds: list[Kind] = []
     plain: list[Any] = []
@@ -101,8 +112,9 @@ def describe(
             positions.append(position)
         else:
             kind = _scalar_kind(kernel, names[position], value)
-        if stated[position] is not None:
-            kind = _stated_kind(kernel, names[position], value, kind, stated[position])
+        wanted = stated[position]
+        if wanted is not None:
+            kind = _stated_kind(kernel, names[position], value, kind, wanted)
         kinds.append(kind)
         plain.append(value)
     arrangement = arrange([plain[p] for p in positions], [names[p] for p in positions])
@@ -117,15 +129,8 @@ def describe(
 # --- kinds ----------------------------------------------------------------------------------------
 
 
-def kind_of(kernel: str, name: str, value: Any) -> Kind:
-    """The kind of one value on its own."""
-    if isinstance(value, np.ndarray):
-        return describe(kernel, (name,), (value,), (None,)).kinds[0]
-    return _scalar_kind(kernel, name, value)
-
-
 def _array_kind(kernel: str, name: str, value: AnyArray) -> ArrayInfo:
-    element = _ELEMENTS.get(value.dtype)
+    element = ELEMENTS.get(value.dtype)
     if element is None:
         raise ArgumentTypeError(_refused_element(kernel, name, "is an array of", value.dtype))
     if isinstance(value, np.ma.MaskedArray):
@@ -141,7 +146,7 @@ def _scalar_kind(kernel: str, name: str, value: Any) -> Kind:
         case bool():
             return Scalar.BOOL
         case np.generic():
-            element = _ELEMENTS.get(value.dtype)
+            element = ELEMENTS.get(value.dtype)
             if element is None:
                 raise ArgumentTypeError(_refused_element(kernel, name, "is of", value.dtype))
             return element
@@ -185,22 +190,37 @@ def _refused_value(kernel: str, name: str, value: Any) -> str:
 # --- stated kinds ---------------------------------------------------------------------------------
 
 
-def _stated_kind(kernel: str, name: str, value: Any, kind: Kind, stated: Kind) -> Kind:
+def _stated_kind(
+    kernel: str, name: str, value: Any, kind: Kind, stated: StatedArray | Scalar | PythonNumber
+) -> Kind:
     """The kind that the argument takes; ArgumentTypeError if it is not what is stated."""
     match stated, kind:
-        case ArrayInfo(), ArrayInfo():
-            if (stated.element, stated.ndim) == (kind.element, kind.ndim):
-                return kind
+        case StatedArray(), ArrayInfo() if _is_stated(value, kind, stated):
+            return kind
         case Scalar(), Scalar() if stated is kind:
             return kind
         case Scalar(), PythonNumber() if _fits(value, stated):
             return stated
-        case PythonNumber(), PythonNumber():
-            if stated is kind or stated is PythonNumber.FLOAT:
-                return stated
+        case PythonNumber.FLOAT, PythonNumber():
+            return stated
+        case PythonNumber.INT, PythonNumber.INT:
+            return kind
+        case PythonNumber.FLOAT, Scalar() if kind.is_float:
+            return kind
+        case PythonNumber.INT, Scalar() if kind.is_integer:
+            return kind
     raise ArgumentTypeError(
         f"kernel '{kernel}': argument '{name}' is {_given(value, kind)}, "
         f"and the kernel states {in_words(stated)}"
+    )
+
+
+def _is_stated(value: AnyArray, kind: ArrayInfo, stated: StatedArray) -> bool:
+    layouts = {"C": value.flags.c_contiguous, "F": value.flags.f_contiguous, None: True}
+    return (
+        stated.element in (None, kind.element)
+        and stated.ndim in (None, kind.ndim)
+        and layouts[stated.layout]
     )
 
 
@@ -221,13 +241,16 @@ def _given(value: Any, kind: Kind) -> str:
     return in_words(kind)
 
 
-def in_words(kind: Kind) -> str:
-    """A kind as a reader would say it: "a 2-D array of float32", "int32"."""
+def in_words(kind: Kind | Stated) -> str:
+    """A kind as a reader would say it: "a 2-D array of float32", "a scalar of int32"."""
     match kind:
-        case ArrayInfo(element=Scalar() as element):
-            return f"a {kind.ndim}-D array of {element.value}"
-        case ArrayInfo():
-            return f"a {kind.ndim}-D array"
+        case ArrayInfo() | StatedArray():
+            axes = "an" if kind.ndim is None else f"a {kind.ndim}-D"
+            words = f"{axes} array"
+            if isinstance(kind.element, Scalar):
+                words += f" of {kind.element.value}"
+            layout = _LAYOUT_WORDS.get(kind.layout or "")
+            return f"{words}, {layout}" if layout and isinstance(kind, StatedArray) else words
         case Scalar():
             return f"a scalar of {kind.value}"
         case PythonNumber():
@@ -236,6 +259,9 @@ def in_words(kind: Kind) -> str:
             return "None"
         case _:
             assert_never(kind)
+
+
+_LAYOUT_WORDS = {"C": "C-contiguous", "F": "Fortran-contiguous"}
 
 
 # --- filling parameters ---------------------------------------------------------------------------

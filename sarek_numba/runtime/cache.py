@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Value = TypeVar("Value")
 
@@ -71,7 +71,7 @@ class Memo(Generic[Value]):
             self._values.clear()
 
 
-_memos: list[Memo[object]] = []
+_memos: list[Memo[Any]] = []
 
 
 def clear_launch_cache() -> None:

@@ -64,7 +64,7 @@ class Driver(Protocol):
         ...
 
     def unbind(self, buffer: Any) -> None:
-        """End the use of a bound buffer; what was written is in the host array when this returns."""
+        """End the use of a bound buffer; then what was written is in the host array."""
         ...
 
 

@@ -18,6 +18,17 @@ _AXES = "xyz"
 _HINT = "\n  hint: give an int, or a tuple of one to three ints"
 
 
+def parts_of(kernel: str, configuration: Any) -> tuple[Any, ...]:
+    """What stands in `k[…]`: grid, block, and maybe a stream and the shared bytes."""
+    if isinstance(configuration, tuple) and 2 <= len(configuration) <= 4:
+        return configuration
+    raise InvalidDimensions(
+        f"kernel '{kernel}' is launched as {kernel}[grid, block](...), "
+        f"not as {kernel}[{configuration!r}]\n"
+        f"  hint: or as {kernel}[grid, block, stream, shared_bytes](...) or {kernel}.forall(n)(...)"
+    )
+
+
 def dimensions(kernel: str, what: str, given: Any) -> Dimensions:
     """`given` as (x, y, z), axes that were not given being 1. `what` is "grid" or "block"."""
     axes = given if isinstance(given, tuple | list) else (given,)
@@ -38,6 +49,15 @@ def _size(kernel: str, what: str, given: Any, axis: Any) -> int:
             f"kernel '{kernel}': {what} {given!r} has an axis of {axis}; each must be at least 1"
         )
     return int(axis)
+
+
+def problem_size(kernel: str, given: Any) -> int:
+    """The number of threads that `forall` is asked for."""
+    if isinstance(given, bool | np.bool_) or not isinstance(given, int | np.integer) or given < 0:
+        raise InvalidDimensions(
+            f"kernel '{kernel}': forall takes an int of at least 0, not {given!r}"
+        )
+    return int(given)
 
 
 def shared_size(kernel: str, given: Any) -> int:

@@ -1,0 +1,64 @@
+"""The driver: from a Python function and the types of its arguments to a verified kernel.
+
+One straight function through the stages of the front end; a launch adds passes, emission and the
+device's compiler (`runtime.launch`). `SAREK_DUMP=numba,typed,ir` prints what a stage made.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from sarek_numba.frontend.infer import infer
+from sarek_numba.frontend.lower import lower
+from sarek_numba.frontend.typed import Captured, Typed
+from sarek_numba.ir.nodes import Kernel
+from sarek_numba.ir.text import to_text
+from sarek_numba.ir.verify import check_convergence, verify
+from sarek_numba.runtime.dump import dump
+
+# Numba's inference shares state between functions.
+_front_end = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A verified kernel as lowered, and the captured values that it was made from."""
+
+    kernel: Kernel
+    captures: tuple[Captured, ...]
+
+
+def compile_kernel(
+    function: FunctionType, types: Sequence[Any], name: str, index_bits: int
+) -> Compiled:
+    """Compile a function for the Numba types of its arguments. Raises CompileError."""
+    with _front_end:
+        typed = infer(function, tuple(types))
+        dump("numba", name, lambda: _numba_text(typed))
+        dump("typed", name, lambda: _typed_text(typed))
+        kernel = lower(typed, name=name, index_bits=index_bits)
+    dump("ir", name, lambda: to_text(kernel))
+    verify(kernel)
+    check_convergence(kernel)
+    return Compiled(kernel, typed.captures)
+
+
+def _numba_text(typed: Typed) -> str:
+    lines = []
+    for label, block in sorted(typed.function_ir.blocks.items()):
+        lines.append(f"block {label}:")
+        lines += [f"    {statement}" for statement in block.body]
+    return "\n".join(lines)
+
+
+def _typed_text(typed: Typed) -> str:
+    variables = [f"{name}: {type_}" for name, type_ in typed.types.items()]
+    operations = [
+        f"{node} -> {operation.what} : {operation.result}"
+        for node, operation in typed.operations.items()
+    ]
+    return "\n".join([*variables, *operations])

@@ -1,0 +1,306 @@
+"""`@kernel`: specialise a Python function on its arguments, and launch it.
+
+A kernel is compiled once for each tuple of argument kinds, index width and captured values.
+Captured globals and closure cells count as they are at the launch: at every launch they are
+compared with the values that a specialisation was compiled from, and a rebound one gives a new
+specialisation. A failing compilation is not remembered: the next launch meets the same error.
+
+A launch checks, in this order: arity; kinds and element types; dimensions; the stream; then, of the
+compiled kernel, what `runtime.launch` checks. Nothing is transferred before all of it has passed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import FunctionType
+from typing import Any, assert_never, overload
+
+import numpy as np
+from numba.core import types
+from numba.np.numpy_support import from_dtype
+
+from sarek_numba.compile import compile_kernel
+from sarek_numba.errors import ArgumentCountError, Diagnostic, LaunchError, UnsupportedConstruct
+from sarek_numba.frontend.typed import Captured
+from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT
+from sarek_numba.ir.needs import Need
+from sarek_numba.ir.nodes import Kernel
+from sarek_numba.ir.types import ArrayInfo, Scalar
+from sarek_numba.runtime import launch as launching
+from sarek_numba.runtime.annotations import read_annotation, stated_of
+from sarek_numba.runtime.arguments import Kind, PythonNumber, Stated, StatedArray, describe
+from sarek_numba.runtime.dimensions import (
+    check_limits,
+    dimensions,
+    needs_wide_indices,
+    parts_of,
+    problem_size,
+    shared_size,
+)
+from sarek_numba.runtime.registry import Device, device
+from sarek_numba.runtime.signature import Signature, signature_of
+
+_LATER_OPTIONS = {
+    "debug": "launch on the device 'interpreter', which checks bounds and assertions",
+    "max_threads": "the block of each launch is checked against the device",
+    "fastmath": "float operations are exactly rounded here",
+    "restrict": "overlapping arguments are legal here",
+    "wraparound": "a negative index counts from the end, as in Python",
+    "strict": "see sarek.compare for the devices' agreement",
+    "bounds": "launch on the device 'interpreter', which reports every index out of bounds",
+}
+_MOST_SPECIALISATIONS = 64  # of one tuple of kinds, by captured values; the oldest is dropped
+
+
+@dataclass(frozen=True, slots=True)
+class _Specialisation:
+    analysed: launching.Analysed
+    captures: tuple[Captured, ...]
+
+    def is_current(self) -> bool:
+        return all(captured.is_current() for captured in self.captures)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """`k[grid, block]`, `k[grid, block, stream, shared_bytes]`: call it with the arguments."""
+
+    kernel: Dispatcher
+    grid: Any
+    block: Any
+    stream: Any = None
+    shared_bytes: Any = 0
+
+    def __call__(self, *arguments: Any, **named: Any) -> None:
+        self.kernel._launch(self, arguments, named)
+
+
+@dataclass(frozen=True, slots=True)
+class ForAll:
+    """`k.forall(n, block)`: as many blocks as n threads take; none at all if n is 0."""
+
+    kernel: Dispatcher
+    count: int
+    block: Any
+
+    def __call__(self, *arguments: Any, **named: Any) -> None:
+        name = self.kernel.__name__
+        threads, *others = dimensions(name, "block", self.block)
+        blocks = max(1, -(-self.count // (threads * others[0] * others[1])))
+        configuration = Configuration(self.kernel, blocks, self.block)
+        self.kernel._launch(configuration, arguments, named, run=self.count > 0)
+
+
+class Dispatcher:
+    """A kernel, made by `@sarek.kernel`. Launch it as `k[grid, block](*arguments)`."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self.py_func = function
+        self.signature: Signature = signature_of(function)
+        self.__name__ = function.__name__
+        self.__qualname__ = function.__qualname__
+        self.__module__ = function.__module__
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self._lock = threading.RLock()
+        self._specialisations: dict[Any, tuple[_Specialisation, ...]] = {}
+
+    # --- launching
+
+    def __getitem__(self, configuration: Any) -> Configuration:
+        return Configuration(self, *parts_of(self.__name__, configuration))
+
+    def __call__(self, *arguments: Any, **named: Any) -> None:
+        name = self.__name__
+        raise LaunchError(
+            f"kernel '{name}' is launched with a grid and a block, not called\n"
+            f"  hint: {name}[grid, block](...) or {name}.forall(n)(...)"
+        )
+
+    def launch(
+        self,
+        *arguments: Any,
+        grid: Any,
+        block: Any,
+        device: str | Device | None = None,
+        stream: None = None,
+        shared_bytes: int = 0,
+        **named: Any,
+    ) -> None:
+        """Launch with everything named. `device` is a name or a device; see `sarek.device`."""
+        configuration = Configuration(self, grid, block, stream, shared_bytes)
+        self._launch(configuration, arguments, named, device)
+
+    def forall(self, n: int, block: Any = 256) -> ForAll:
+        """Launch n threads, rounded up to whole blocks: the kernel must guard itself."""
+        return ForAll(self, problem_size(self.__name__, n), block)
+
+    def _launch(
+        self,
+        configuration: Configuration,
+        given: Sequence[Any],
+        named: Mapping[str, Any],
+        which: str | Device | None = None,
+        run: bool = True,
+    ) -> None:
+        name, signature = self.__name__, self.signature
+        values = signature.bind(given, named)
+        arguments = describe(name, signature.names, values, self._stated)
+        grid = dimensions(name, "grid", configuration.grid)
+        block = dimensions(name, "block", configuration.block)
+        shared_bytes = shared_size(name, configuration.shared_bytes)
+        target = device(which)
+        check_limits(name, grid, block, target.record)
+        launching.check_stream(name, configuration.stream)
+        wide = arguments.arrangement.reach >= 2**31 or needs_wide_indices(grid, block)
+        analysed = self._specialise(arguments.kinds, 64 if wide else 32)
+        launching.check(target, analysed, arguments, shared_bytes)
+        if run:
+            launching.launch(target, analysed, arguments, grid, block, shared_bytes)
+
+    # --- specialising
+
+    @cached_property
+    def _stated(self) -> tuple[Stated, ...]:
+        return stated_of(self.py_func, self.signature.names)
+
+    def _specialise(self, kinds: tuple[Kind, ...], index_bits: int) -> launching.Analysed:
+        key = (kinds, index_bits)
+        for specialisation in self._specialisations.get(key, ()):
+            if specialisation.is_current():
+                return specialisation.analysed
+        with self._lock:
+            known = self._specialisations.get(key, ())
+            for specialisation in known:  # another thread may have made it meanwhile
+                if specialisation.is_current():
+                    return specialisation.analysed
+            made = self._compile(kinds, index_bits)
+            self._specialisations[key] = (made, *known[: _MOST_SPECIALISATIONS - 1])
+            return made.analysed
+
+    def _compile(self, kinds: Sequence[Kind], index_bits: int) -> _Specialisation:
+        numba_types = tuple(map(numba_type, kinds))
+        compiled = compile_kernel(self.py_func, numba_types, self.__name__, index_bits)
+        analysed = launching.analyse(compiled.kernel, self.signature.names)
+        return _Specialisation(analysed, compiled.captures)
+
+    # --- inspecting
+
+    def ir(self, *arguments: Any) -> Kernel:
+        """The kernel in Sarek IR, as lowered, for arguments or types (`sarek.float32[:]`, `int`).
+
+        Without arguments the annotations decide. A type of an array stands for a C-contiguous,
+        writable one unless it says otherwise.
+        """
+        return self._inspected(arguments).kernel
+
+    def source(self, device_name: str | Device, *arguments: Any) -> str:
+        """The text that a device compiles, for arguments or types as in `ir`."""
+        return launching.source(device(device_name), self._inspected(arguments))
+
+    def needs(self, *arguments: Any) -> tuple[Need, ...]:
+        """What the kernel needs of a device, for arguments or types as in `ir`."""
+        return self._inspected(arguments).needs
+
+    def _inspected(self, given: Sequence[Any]) -> launching.Analysed:
+        signature = self.signature
+        if not given and signature.names and any(s is None for s in self._stated):
+            raise ArgumentCountError(
+                f"kernel '{self.__name__}' states no type for each of its parameters\n"
+                "  hint: give arguments or types, as in k.ir(sarek.float32[:], int)"
+            )
+        wanted = given if given else self._stated
+        kinds = map(self._inspected_kind, signature.names, signature.bind(wanted, {}))
+        return self._specialise(tuple(kinds), 32)
+
+    def _inspected_kind(self, name: str, given: Any) -> Kind:
+        match given:
+            case StatedArray() | Scalar() | PythonNumber():
+                return _kind_of_stated(given)
+            case None | bool() | int() | float() | np.ndarray() | np.generic():
+                return describe(self.__name__, (name,), (given,), (None,)).kinds[0]
+            case _:
+                return _kind_of_stated(read_annotation(self.py_func, name, given))
+
+    def __repr__(self) -> str:
+        return f"<sarek kernel {self.__name__}({', '.join(self.signature.names)})>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<code>{escape(repr(self))}</code>"
+
+
+def _kind_of_stated(stated: Stated) -> Kind:
+    if isinstance(stated, StatedArray):
+        element = stated.element or Scalar.FLOAT64
+        ndim = 1 if stated.ndim is None else stated.ndim
+        return ArrayInfo(element, ndim=ndim, layout=stated.layout or "C")
+    return stated
+
+
+def numba_type(kind: Kind) -> Any:
+    """The Numba type that inference starts from."""
+    match kind:
+        case ArrayInfo(element=Scalar() as element):
+            dtype = from_dtype(np.dtype(element.value))
+            layout: Any = kind.layout
+            return types.Array(dtype, kind.ndim, layout, readonly=not kind.writable)
+        case Scalar():
+            return from_dtype(np.dtype(kind.value))
+        case PythonNumber.INT:
+            return WEAK_INT
+        case PythonNumber.FLOAT:
+            return WEAK_FLOAT
+        case None:
+            return types.none
+        case ArrayInfo():
+            raise AssertionError("arrays of arguments have scalar elements")
+        case _:
+            assert_never(kind)
+
+
+# --- the decorator --------------------------------------------------------------------------------
+
+
+@overload
+def kernel(function: FunctionType) -> Dispatcher: ...
+@overload
+def kernel(**options: Any) -> Callable[[FunctionType], Dispatcher]: ...
+def kernel(function: Any = None, **options: Any) -> Any:
+    """Make a kernel of a Python function: `@sarek.kernel`.
+
+    The function returns nothing; its arguments are NumPy arrays and numbers. It is compiled when it
+    is launched, for the types of the arguments, or for the types that annotations state.
+    """
+    _refuse_options(options)
+    if function is None:
+        return kernel
+    return Dispatcher(_python_function(function))
+
+
+def _refuse_options(options: Mapping[str, Any]) -> None:
+    for option in options:
+        if option in _LATER_OPTIONS:
+            message = f"@sarek.kernel({option}=...) is not in this version"
+        else:
+            message = f"@sarek.kernel has no option '{option}'"
+        hint = _LATER_OPTIONS.get(option, "write @sarek.kernel")
+        raise UnsupportedConstruct(Diagnostic(UnsupportedConstruct, message, None, hint))
+
+
+def _python_function(given: Any) -> FunctionType:
+    plain = given.__func__ if isinstance(given, staticmethod) else given
+    if isinstance(plain, FunctionType):
+        return plain
+    raise UnsupportedConstruct(
+        Diagnostic(
+            UnsupportedConstruct,
+            f"@sarek.kernel takes a Python function, not a {type(given).__name__}",
+            None,
+            "define it with def",
+        )
+    )

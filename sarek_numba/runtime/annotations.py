@@ -1,0 +1,96 @@
+"""What the annotations of a kernel state of its parameters.
+
+Taken are Sarek's types (`sarek.float32`, `sarek.float32[:, ::1]`), NumPy's scalar types, dtypes
+and arrays (`numpy.ndarray`, `numpy.typing.NDArray[numpy.float32]`), and `bool`, `int`, `float`.
+Python's `int` and `float` leave a number weak and also take NumPy scalars of their kind. Anything
+else is refused: no annotation is ignored.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Sequence
+from types import FunctionType, GenericAlias
+from typing import Any
+
+import numpy as np
+
+from sarek_numba.errors import Diagnostic, UnknownName, UnsupportedConstruct
+from sarek_numba.frontend.language import ArrayAnnotation, DType, NotYet
+from sarek_numba.ir.types import Scalar
+from sarek_numba.runtime.arguments import ELEMENTS, PythonNumber, Stated, StatedArray
+from sarek_numba.runtime.signature import place_of
+
+_PYTHON: dict[type, Stated] = {bool: Scalar.BOOL, int: PythonNumber.INT, float: PythonNumber.FLOAT}
+
+
+def stated_of(function: FunctionType, names: Sequence[str]) -> tuple[Stated, ...]:
+    """What is stated of each parameter. Raises UnsupportedConstruct, UnknownName."""
+    try:
+        found = inspect.get_annotations(function, eval_str=True)
+    except (NameError, AttributeError, SyntaxError) as error:
+        raise UnknownName(
+            Diagnostic(
+                UnknownName,
+                f"an annotation of kernel '{function.__name__}' cannot be read: {error}",
+                place_of(function),
+            )
+        ) from None
+    return tuple(
+        read_annotation(function, name, found[name]) if name in found else None for name in names
+    )
+
+
+def read_annotation(function: FunctionType, name: str, annotation: Any) -> Stated:
+    """What one annotation states, or what a type given to `k.ir(...)` stands for."""
+    stated = _read(annotation)
+    if stated is None:
+        later = isinstance(annotation, NotYet)
+        reason = "is not in this version" if later else "is no type of an argument"
+        raise UnsupportedConstruct(
+            Diagnostic(
+                UnsupportedConstruct,
+                f"the type {annotation!r} of parameter '{name}' of kernel "
+                f"'{function.__name__}' {reason}",
+                place_of(function),
+                hint=annotation.hint if later else "write it as sarek.float32 or sarek.float32[:]",
+            )
+        )
+    return stated
+
+
+def _read(annotation: Any) -> Stated:
+    match annotation:
+        case ArrayAnnotation(element=element, ndim=ndim, layout=layout):
+            return StatedArray(element.scalar, ndim, None if layout == "A" else layout)
+        case DType(scalar=scalar):
+            return scalar
+        case np.dtype():
+            return ELEMENTS.get(annotation)
+        case GenericAlias() if typing.get_origin(annotation) is np.ndarray:
+            return _read_ndarray(annotation)
+        case type() if annotation in _PYTHON:
+            return _PYTHON[annotation]
+        case type() if issubclass(annotation, np.generic):
+            return _read_numpy_scalar(annotation)
+        case type() if annotation is np.ndarray:
+            return StatedArray()
+    return None
+
+
+def _read_numpy_scalar(scalar: type[np.generic]) -> Stated:
+    try:
+        return ELEMENTS.get(np.dtype(scalar))
+    except TypeError:  # an abstract one, such as numpy.floating
+        return None
+
+
+def _read_ndarray(annotation: Any) -> Stated:
+    """`numpy.typing.NDArray[T]` is `numpy.ndarray[tuple[Any, ...], numpy.dtype[T]]`."""
+    inner = typing.get_args(typing.get_args(annotation)[-1])
+    element = inner[0] if inner else Any
+    if isinstance(element, type) and issubclass(element, np.generic):
+        scalar = _read_numpy_scalar(element)
+        return StatedArray(scalar) if isinstance(scalar, Scalar) else None
+    return StatedArray()

@@ -1,0 +1,197 @@
+"""From a verified kernel and its arguments to a finished launch on one device.
+
+`analyse` gathers once what a launch must know of a kernel. `check` looks at lengths, shared memory,
+writes to repeated elements and capabilities. `launch` prepares the program (once for each kernel
+and device), binds the memory, runs, and unbinds. What can refuse comes before anything is bound,
+and is raised at every launch. Arity, kinds of arguments and dimensions are checked before this, by
+`arguments` and `dimensions`: they need no compiled kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sarek_numba import capability
+from sarek_numba.errors import InvalidArgument, LengthOverflow, StreamError
+from sarek_numba.ir.effects import arguments as arguments_of
+from sarek_numba.ir.effects import effects_of
+from sarek_numba.ir.hash import content_hash
+from sarek_numba.ir.needs import Need, needs
+from sarek_numba.ir.nodes import Const, Kernel, SharedDecl
+from sarek_numba.ir.text import to_text
+from sarek_numba.ir.types import Scalar
+from sarek_numba.passes import optimise
+from sarek_numba.runtime.arguments import Arguments, Filler, fillers
+from sarek_numba.runtime.cache import Memo, count
+from sarek_numba.runtime.device import Dimensions, Program
+from sarek_numba.runtime.dimensions import check_shared
+from sarek_numba.runtime.dump import dump
+from sarek_numba.runtime.memory import bound_regions, repeats_elements
+from sarek_numba.runtime.registry import Device
+
+_INT32_ELEMENTS = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """A kernel and what a launch must know of it. `reads`, `writes` are positions of arguments.
+
+    `identity` is the content with the kernel's name and place: two kernels that differ in these
+    alone share no program, for sources and findings name the kernel and its lines.
+    """
+
+    kernel: Kernel
+    identity: tuple[str, str, str]
+    names: tuple[str, ...]
+    needs: tuple[Need, ...]
+    reads: frozenset[int]
+    writes: frozenset[int]
+    static_shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    program: Program
+    fillers: tuple[Filler, ...]
+
+
+_refusals: Memo[list[capability.Refusal]] = Memo()
+_sources: Memo[str] = Memo()
+_prepared: Memo[_Prepared] = Memo()
+
+
+def analyse(kernel: Kernel, names: Sequence[str]) -> Analysed:
+    """What a launch must know of a verified kernel; `names` are those of its arguments."""
+    effects = effects_of(kernel)
+    return Analysed(
+        kernel=kernel,
+        identity=(content_hash(kernel), kernel.name, str(kernel.span)),
+        names=tuple(names),
+        needs=tuple(needs(kernel)),
+        reads=arguments_of(kernel, effects.reads),
+        writes=arguments_of(kernel, effects.writes),
+        static_shared_bytes=_static_shared_bytes(kernel),
+    )
+
+
+def _static_shared_bytes(kernel: Kernel) -> int:
+    total = 0
+    for declaration in kernel.locals:
+        match declaration:
+            case SharedDecl(element=Scalar() as element, size=Const(value=count)):
+                total += int(count) * element.bits // 8
+    return total
+
+
+def check(device: Device, analysed: Analysed, arguments: Arguments, shared_bytes: int) -> None:
+    """Everything of a launch that needs the compiled kernel and can refuse it.
+
+    Raises LaunchError, CapabilityError.
+    """
+    _check_lengths(analysed, arguments)
+    check_shared(analysed.kernel.name, analysed.static_shared_bytes, shared_bytes, device.record)
+    _check_repeated(analysed, arguments)
+    check_capabilities(device, analysed)
+
+
+def launch(
+    device: Device,
+    analysed: Analysed,
+    arguments: Arguments,
+    grid: Dimensions,
+    block: Dimensions,
+    shared_bytes: int,
+) -> None:
+    """Run a checked kernel; when this returns, what it wrote is in the arrays.
+
+    Raises BackendError, OracleError.
+    """
+    prepared = _prepared.get((analysed.identity, device), lambda: _prepare(device, analysed))
+    program = prepared.program
+    check_shared(analysed.kernel.name, program.static_shared_bytes, shared_bytes, device.record)
+    positions = arguments.arrays
+    arrays = [arguments.values[position] for position in positions]
+    read = {i for i, position in enumerate(positions) if position in analysed.reads}
+    written = {i for i, position in enumerate(positions) if position in analysed.writes}
+    driver = device.driver
+    with bound_regions(driver, arguments.arrangement, arrays, read, written) as buffers:
+        filled = [fill(arguments, buffers, shared_bytes) for fill in prepared.fillers]
+        count("launches")
+        program.launch(grid, block, shared_bytes, filled)
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+def check_stream(kernel: str, stream: object) -> None:
+    """Refuse a stream: no backend of this version has them, and none is silently ignored."""
+    if stream is not None:
+        raise StreamError(
+            f"kernel '{kernel}': stream {stream!r} is refused: this version has no streams\n"
+            "  hint: leave the stream out; a launch has finished when it returns",
+            reason="unsupported",
+        )
+
+
+def _check_lengths(analysed: Analysed, arguments: Arguments) -> None:
+    """An ordinary kernel gets 64-bit lengths where it needs them; IR made by hand may not."""
+    if analysed.kernel.index_bits == 32 and arguments.arrangement.reach >= _INT32_ELEMENTS:
+        raise LengthOverflow(
+            f"kernel '{analysed.kernel.name}' takes lengths as int32, and an array spans "
+            f"{arguments.arrangement.reach} elements"
+        )
+
+
+def _check_repeated(analysed: Analysed, arguments: Arguments) -> None:
+    for position in arguments.arrays:
+        if position in analysed.writes and repeats_elements(arguments.values[position]):
+            raise InvalidArgument(
+                f"kernel '{analysed.kernel.name}' writes argument '{analysed.names[position]}', "
+                "whose elements each stand at several indices (a stride is 0)\n"
+                "  hint: pass a copy of it"
+            )
+
+
+def check_capabilities(device: Device, analysed: Analysed) -> None:
+    """Refuse a kernel that needs what the device does not have."""
+    key = (analysed.identity, device)
+    capability.refuse(_refusals.get(key, lambda: _find_refusals(device, analysed)))
+
+
+def _find_refusals(device: Device, analysed: Analysed) -> list[capability.Refusal]:
+    """What is refused of the kernel as lowered and still as the device would run it.
+
+    Passes take needs away: a weak int that is proven small needs no int64.
+    """
+    count("capability_checks")
+    kernel = analysed.kernel
+    refused = capability.check(kernel.name, analysed.needs, device.record)
+    if refused and device.driver.target is not None:
+        legal = optimise(kernel, device.driver.target)
+        refused = capability.check(kernel.name, needs(legal), device.record)
+    return refused
+
+
+# --- preparing ------------------------------------------------------------------------------------
+
+
+def source(device: Device, analysed: Analysed) -> str:
+    """The text that the device compiles; the same object each time."""
+    return _sources.get((analysed.identity, device), lambda: _make_source(device, analysed))
+
+
+def _make_source(device: Device, analysed: Analysed) -> str:
+    count("sources")
+    return device.driver.source(analysed.kernel)
+
+
+def _prepare(device: Device, analysed: Analysed) -> _Prepared:
+    kernel, driver = analysed.kernel, device.driver
+    if driver.target is not None:
+        target = driver.target
+        dump("optimised", kernel.name, lambda: to_text(optimise(kernel, target)))
+    dump("source", kernel.name, lambda: source(device, analysed))
+    count("compiles")
+    program = driver.prepare(kernel)
+    return _Prepared(program, fillers(program.params))
