@@ -2,7 +2,7 @@
 
 The line a refusal points at is part of the golden text, so new kernels go to the end.
 """
-# ruff: noqa: F841, B018, E501, PLW0642, SIM115, B007, RUF100, B035, C416, F811, SIM117, RUF005, UP031
+# ruff: noqa: F841, B018, E501, PLW0642, SIM115, B007, RUF100, B035, C416, F811, SIM117, RUF005, UP031, SIM108
 
 import math
 

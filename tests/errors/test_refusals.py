@@ -21,7 +21,7 @@ FUNCTIONS = [
 
 
 def arguments(function):
-    """Arguments by parameter name: float32 array, Python int, uint8, uint64 and read-only arrays."""
+    """Arguments by parameter name: arrays of several types, a Python int, a read-only array."""
     fixed = np.arange(1, 9, dtype=np.float32)
     fixed.flags.writeable = False
     made = {
