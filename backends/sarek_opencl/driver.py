@@ -1,0 +1,143 @@
+"""The OpenCL library: finding it and its platforms, compiling, and its errors as ours.
+
+Only this module and `runtime` see pyopencl. Nothing is loaded before `platforms()`.
+
+The loader that pyopencl ships reads `OCL_ICD_VENDORS`, a folder of `.icd` files that each name a
+driver's library, at the first query of a process, and knows PoCL's wheel by itself. Intel's CPU
+runtime installs from a wheel whose `.icd` file names a folder of the machine that built it, so that
+no loader finds it. `platforms()` therefore makes that first query with the variable at a temporary
+folder that names the installed library, together with the drivers of the system. A variable that
+the user has set is left alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import os
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sarek_numba.errors import (
+    BackendError,
+    DeviceLost,
+    LaunchFailed,
+    OutOfMemory,
+    SourceCompilationError,
+)
+from sarek_numba.runtime.device import BackendUnavailable
+
+_VENDORS_VARIABLE = "OCL_ICD_VENDORS"
+_SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+_WHEEL_LIBRARIES = {"intel-opencl-rt": "libintelocl.so"}
+
+_compile_lock = threading.Lock()
+
+
+def load() -> Any:
+    """The module pyopencl. Raises BackendUnavailable with what to install."""
+    try:
+        import pyopencl
+    except ImportError as error:
+        raise BackendUnavailable(
+            f"pyopencl cannot be imported ({error}); pip install 'pyopencl[pocl]'"
+        ) from error
+    return pyopencl
+
+
+def platforms() -> list[Any]:
+    """All OpenCL platforms. Raises BackendUnavailable where there is none, with the reasons."""
+    cl = load()
+    found, reasons = _wheel_drivers()
+    try:
+        with _visible(found):
+            result: list[Any] = cl.get_platforms()
+    except cl.Error as error:
+        reasons.append(f"the loader found no platform ({error})")
+        result = []
+    if not result:
+        raise BackendUnavailable("; ".join(reasons) + "; pip install 'pyopencl[pocl]'")
+    return result
+
+
+def _wheel_drivers() -> tuple[list[Path], list[str]]:
+    """Drivers that wheels installed where no loader looks; why others are absent."""
+    found, reasons = [], []
+    for distribution, library in _WHEEL_LIBRARIES.items():
+        try:
+            files = importlib.metadata.files(distribution) or []
+        except importlib.metadata.PackageNotFoundError:
+            reasons.append(f"{distribution} is not installed")
+            continue
+        for file in files:
+            if file.name != library:
+                continue
+            path = Path(str(file.locate())).resolve()
+            try:
+                ctypes.CDLL(str(path))
+            except OSError as error:
+                reasons.append(f"{distribution}: {error}")
+            else:
+                found.append(path)
+    return found, reasons
+
+
+@contextmanager
+def _visible(libraries: Sequence[Path]) -> Iterator[None]:
+    """Let the loader's first query see these drivers beside the system's."""
+    if _VENDORS_VARIABLE in os.environ or not libraries:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="sarek-icd-") as folder:
+        for library in libraries:
+            Path(folder, f"{library.stem}.icd").write_text(f"{library}\n", encoding="utf-8")
+        for system in sorted(_SYSTEM_VENDORS.glob("*.icd")):
+            Path(folder, system.name).write_bytes(system.read_bytes())
+        os.environ[_VENDORS_VARIABLE] = folder
+        try:
+            yield
+        finally:
+            del os.environ[_VENDORS_VARIABLE]
+
+
+def compile_program(context: Any, device: Any, source: str, options: Sequence[str]) -> Any:
+    """A built program. Raises SourceCompilationError with the source and the compiler's log."""
+    cl = load()
+    # Some compilers write a log although all is well; pyopencl warns of it. Catching warnings is
+    # not safe among threads.
+    with _compile_lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return cl.Program(context, source).build(list(options), [device], cache_dir=False)
+        except cl.Error as error:
+            raise SourceCompilationError(
+                f"the OpenCL compiler of {device.name} rejects the program", source, str(error)
+            ) from error
+
+
+@contextmanager
+def check(action: str, device: Any, asked: int = 0) -> Iterator[None]:
+    """Turn an error of the driver during `action` into the error of this package; bytes `asked`."""
+    cl = load()
+    try:
+        yield
+    except cl.Error as error:
+        status = cl.status_code
+        message = f"{action} on {device.name} failed: {error}"
+        match error.code:
+            case status.MEM_OBJECT_ALLOCATION_FAILURE | status.OUT_OF_HOST_MEMORY:
+                raise OutOfMemory(message, asked, int(device.global_mem_size)) from error
+            case status.INVALID_BUFFER_SIZE:
+                limit = int(device.max_mem_alloc_size)
+                raise OutOfMemory(f"{message} (one buffer: {limit} bytes)", asked, limit) from error
+            case status.DEVICE_NOT_AVAILABLE:
+                raise DeviceLost(message) from error
+            case status.INVALID_BINARY | status.BUILD_PROGRAM_FAILURE:
+                raise BackendError(message) from error
+            case _:
+                raise LaunchFailed(message) from error

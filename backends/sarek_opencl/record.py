@@ -1,0 +1,114 @@
+"""The record of an OpenCL device: its limits, and what it can do with the evidence.
+
+What says "measured" is measured by `tests/unit/test_opencl_matrix.py` on every driver at hand, bit
+for bit: all operators, conversions and exact functions at their edges.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sarek_numba.capability import (
+    Capability,
+    CapabilityKind,
+    DeviceRecord,
+    Fact,
+    Limits,
+    Verdict,
+)
+from sarek_numba.ir.nodes import AtomicOp
+from sarek_numba.ir.types import MemSpace, Scalar
+from sarek_opencl import driver
+from sarek_opencl.dialect import DIALECT
+
+_MEASURED = "measured: the operator and cast matrix is equal to NumPy bit for bit"
+_ATOMIC_OPS = (
+    AtomicOp.LOAD,
+    AtomicOp.STORE,
+    AtomicOp.ADD,
+    AtomicOp.SUB,
+    AtomicOp.MIN,
+    AtomicOp.MAX,
+    AtomicOp.AND,
+    AtomicOp.OR,
+    AtomicOp.XOR,
+    AtomicOp.EXCH,
+    AtomicOp.CAS,
+)
+_INTEGER_ONLY = frozenset({AtomicOp.AND, AtomicOp.OR, AtomicOp.XOR})
+_ATOMIC_EVIDENCE = "OpenCL 1.2, section 6.12.11: 32-bit atomic functions; measured"
+_ATOMIC_FLOAT_EVIDENCE = "by construction: compare-and-exchange of the bits; measured"
+
+
+def build_options(device: Any) -> tuple[str, ...]:
+    """Options of the compiler: exact arithmetic where the device offers to ask for it."""
+    cl = driver.load()
+    exact = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    return ("-cl-std=CL1.2", *(("-cl-fp32-correctly-rounded-divide-sqrt",) if exact else ()))
+
+
+def record_of(device: Any, name: str) -> DeviceRecord:
+    """The record of a device under its canonical name."""
+    cl = driver.load()
+    is_cpu = bool(device.type & cl.device_type.CPU)
+    sizes = (*device.max_work_item_sizes, 1, 1)[:3]
+    return DeviceRecord(
+        name=name,
+        backend="opencl",
+        model="jit",
+        description=f"{device.name.strip()} ({device.platform.name.strip()})",
+        identity=(
+            ("platform", f"{device.platform.name} {device.platform.version}"),
+            ("vendor", device.vendor),
+            ("device", device.name),
+            ("version", device.version),
+            ("driver", device.driver_version),
+        ),
+        limits=Limits(
+            threads_per_block=int(device.max_work_group_size),
+            block=(int(sizes[0]), int(sizes[1]), int(sizes[2])),
+            grid=(2**31 - 1, 2**31 - 1, 2**31 - 1),
+            shared_bytes=int(device.local_mem_size),
+            global_bytes=int(device.global_mem_size),
+            argument_bytes=int(device.max_parameter_size),
+            warp_width=1 if is_cpu else 32,
+        ),
+        facts=_facts(device),
+        is_cpu=is_cpu,
+    )
+
+
+def _facts(device: Any) -> dict[Capability, Fact]:
+    available = Verdict.AVAILABLE
+    optional, structural = CapabilityKind.OPTIONAL, CapabilityKind.STRUCTURAL
+    facts = {
+        Capability(feature): Fact(available, structural, f"OpenCL 1.2: {evidence}")
+        for feature, evidence in (
+            ("shared", "local memory, CL_DEVICE_LOCAL_MEM_SIZE"),
+            ("dynamic_shared", "local memory as an argument, CL_DEVICE_LOCAL_MEM_SIZE"),
+            ("barrier", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)"),
+        )
+    }
+    for scalar in DIALECT.types:
+        fact = Fact(available, structural, _MEASURED)
+        if scalar is Scalar.FLOAT64:
+            fact = _double(device)
+        for feature in ("storage", "arithmetic"):
+            facts[Capability(feature, scalar)] = fact
+    for op in _ATOMIC_OPS:
+        for scalar in (Scalar.INT32, Scalar.UINT32, Scalar.FLOAT32):
+            if scalar.is_float and op in _INTEGER_ONLY:
+                continue
+            native = (op, scalar) in DIALECT.atomics or op is AtomicOp.LOAD
+            evidence = _ATOMIC_EVIDENCE if native else _ATOMIC_FLOAT_EVIDENCE
+            for space in (MemSpace.GLOBAL, MemSpace.SHARED):
+                facts[Capability("atomic", scalar, op, space)] = Fact(available, optional, evidence)
+    return facts
+
+
+def _double(device: Any) -> Fact:
+    evidence = f"CL_DEVICE_DOUBLE_FP_CONFIG = {device.double_fp_config:#x}"
+    if device.double_fp_config:
+        return Fact(Verdict.AVAILABLE, CapabilityKind.OPTIONAL, f"{evidence}; {_MEASURED}")
+    remedy = "cast to float32, or choose another device"
+    return Fact(Verdict.UNAVAILABLE, CapabilityKind.OPTIONAL, evidence, remedy)

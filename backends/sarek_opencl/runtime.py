@@ -1,0 +1,226 @@
+"""OpenCL devices behind the contract of `sarek_numba.runtime.device`.
+
+On a CPU device a buffer is the host's own memory, which mapping hands over and back. Any other
+device gets a copy when a buffer is bound, and gives it back when it is unbound.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from sarek_numba import passes
+from sarek_numba.capability import DeviceRecord
+from sarek_numba.codegen import cfamily
+from sarek_numba.codegen.target import Target
+from sarek_numba.errors import InvalidDimensions
+from sarek_numba.ir.nodes import Kernel, ParamDecl
+from sarek_numba.runtime.device import BackendUnavailable, Bytes, Dimensions
+from sarek_opencl import driver
+from sarek_opencl.dialect import DIALECT
+from sarek_opencl.record import build_options, record_of
+
+_PLATFORMS = {
+    "Portable Computing Language": "pocl",
+    "Intel(R) OpenCL": "intel",
+    "Intel(R) OpenCL Graphics": "intelgpu",
+    "NVIDIA CUDA": "nvidia",
+    "AMD Accelerated Parallel Processing": "amd",
+    "Apple": "apple",
+    "rusticl": "rusticl",
+}
+
+
+@dataclass(slots=True)
+class Buffer:
+    """Host bytes in use by a device, and the OpenCL object that stands for them."""
+
+    memory: Any
+    host: Bytes
+    written: bool
+
+
+class OpenCLProgram:
+    """A kernel built for one device. Any number of threads may launch it."""
+
+    def __init__(
+        self, owner: OpenCLDriver, params: tuple[ParamDecl, ...], emitted: cfamily.Emitted
+    ) -> None:
+        cl = driver.load()
+        self.params = params
+        self.source = emitted.text
+        self.static_shared_bytes = emitted.static_shared_bytes
+        self._owner = owner
+        self._dynamic_shared = emitted.dynamic_shared
+        program = driver.compile_program(owner.context, owner.device, emitted.text, owner.options)
+        with driver.check("creating a kernel", owner.device):
+            self._kernel = cl.Kernel(program, cfamily.ENTRY)
+            self._block_limit = int(
+                self._kernel.get_work_group_info(
+                    cl.kernel_work_group_info.WORK_GROUP_SIZE, owner.device
+                )
+            )
+        self._lock = threading.Lock()  # arguments belong to the kernel object
+
+    def launch(
+        self, grid: Dimensions, block: Dimensions, shared_bytes: int, arguments: Sequence[Any]
+    ) -> None:
+        """See `sarek_numba.runtime.device.Program`."""
+        if 0 in grid or 0 in block:
+            return
+        threads = block[0] * block[1] * block[2]
+        if threads > self._block_limit:
+            raise InvalidDimensions(
+                f"this kernel takes at most {self._block_limit} threads a block on "
+                f"{self._owner.record.name} (CL_KERNEL_WORK_GROUP_SIZE); the block has {threads}"
+            )
+        cl = driver.load()
+        ready = [self._argument(argument) for argument in arguments]
+        if self._dynamic_shared:
+            ready.append(cl.LocalMemory(max(8, shared_bytes)))
+        total = tuple(blocks * size for blocks, size in zip(grid, block, strict=True))
+        with driver.check("a launch", self._owner.device):
+            with self._lock:
+                self._kernel.set_args(*ready)
+                event = cl.enqueue_nd_range_kernel(self._owner.queue, self._kernel, total, block)
+            event.wait()
+
+    @staticmethod
+    def _argument(argument: Any) -> Any:
+        match argument:
+            case Buffer(memory=memory):
+                return memory
+            case np.bool_():
+                return np.uint8(argument)
+            case _:
+                return argument
+
+
+class OpenCLDriver:
+    """One OpenCL device. Its context and queue are made at the first use."""
+
+    def __init__(self, device: Any, name: str) -> None:
+        self.device = device
+        self.record: DeviceRecord = record_of(device, name)
+        self.target: Target | None = Target(
+            name="opencl", address_bits=64 if self.record.is_cpu else 32
+        )
+        self.options = build_options(device)
+        self._programs: dict[str, OpenCLProgram] = {}
+        self._lock = threading.RLock()
+        self._context: Any = None
+        self._queue: Any = None
+
+    @property
+    def context(self) -> Any:
+        """The device's context."""
+        self._open()
+        return self._context
+
+    @property
+    def queue(self) -> Any:
+        """The device's queue, in order."""
+        self._open()
+        return self._queue
+
+    def _open(self) -> None:
+        with self._lock:
+            if self._queue is None:
+                cl = driver.load()
+                with driver.check("opening a context", self.device):
+                    self._context = cl.Context([self.device])
+                    self._queue = cl.CommandQueue(self._context, self.device)
+
+    def prepare(self, kernel: Kernel) -> OpenCLProgram:
+        """See `sarek_numba.runtime.device.Driver`; kernels of equal text share a program."""
+        legal = self._optimised(kernel)
+        emitted = cfamily.emit(legal, DIALECT)
+        with self._lock:
+            program = self._programs.get(emitted.text)
+            if program is None or program.params != legal.params:
+                program = OpenCLProgram(self, legal.params, emitted)
+                self._programs[emitted.text] = program
+            return program
+
+    def source(self, kernel: Kernel) -> str:
+        """See `sarek_numba.runtime.device.Driver`."""
+        shown = cfamily.emit(self._optimised(kernel), DIALECT, entry=kernel.name)
+        return cfamily.header(kernel) + shown.text
+
+    def _optimised(self, kernel: Kernel) -> Kernel:
+        assert self.target is not None
+        return passes.optimise(kernel, self.target)
+
+    def bind(self, memory: Bytes, *, read: bool, written: bool) -> Buffer:
+        """See `sarek_numba.runtime.device.Driver`."""
+        cl = driver.load()
+        flags = cl.mem_flags
+        access = flags.READ_WRITE if written else flags.READ_ONLY
+        size = memory.size
+        with driver.check("binding a buffer", self.device, size):
+            if size == 0:  # OpenCL has no empty buffers
+                return Buffer(cl.Buffer(self.context, access, 1), memory, False)
+            if self.record.is_cpu:
+                access |= flags.USE_HOST_PTR
+            else:
+                access |= flags.COPY_HOST_PTR
+            return Buffer(cl.Buffer(self.context, access, hostbuf=memory), memory, written)
+
+    def unbind(self, buffer: Buffer) -> None:
+        """See `sarek_numba.runtime.device.Driver`."""
+        cl = driver.load()
+        with driver.check("reading a buffer back", self.device, buffer.host.size):
+            if buffer.written and self.record.is_cpu:
+                view, _ = cl.enqueue_map_buffer(
+                    self.queue, buffer.memory, cl.map_flags.READ, 0, buffer.host.shape, np.uint8
+                )
+                view.base.release(self.queue).wait()
+            elif buffer.written:
+                cl.enqueue_copy(self.queue, buffer.host, buffer.memory)
+            buffer.memory.release()
+
+
+class OpenCLBackend:
+    """All OpenCL devices of this process, named `opencl:<platform>:<number>`."""
+
+    name = "opencl"
+
+    def drivers(self) -> Sequence[OpenCLDriver]:
+        """The devices, by the order of the loader's platforms. Raises BackendUnavailable."""
+        return _drivers()
+
+
+@cache
+def _drivers() -> tuple[OpenCLDriver, ...]:
+    cl = driver.load()
+    result: list[OpenCLDriver] = []
+    counts: dict[str, int] = {}
+    for platform in driver.platforms():
+        words = platform.name.lower().split() or ["unnamed"]
+        vendor = _PLATFORMS.get(platform.name, "".join(filter(str.isalnum, words[0])))
+        try:
+            devices = platform.get_devices()
+        except cl.Error:  # a platform without devices is an error to some drivers
+            continue
+        for device in devices:
+            number = counts.get(vendor, 0)
+            counts[vendor] = number + 1
+            result.append(OpenCLDriver(device, f"opencl:{vendor}:{number}"))
+    if not result:
+        raise BackendUnavailable("the OpenCL platforms have no devices")
+    order = list(_PLATFORMS.values())
+    return tuple(
+        sorted(result, key=lambda d: (d.record.is_cpu, _rank(d.record.name.split(":")[1], order)))
+    )
+
+
+def _rank(vendor: str, order: list[str]) -> int:
+    return order.index(vendor) if vendor in order else len(order)
+
+
+backend = OpenCLBackend()

@@ -1,0 +1,271 @@
+"""Programs of a C-like language from Sarek IR: one printer for every dialect.
+
+In: a verified, legalised kernel and a `Dialect`. Out: `Emitted`, the text and what a launch must
+know of it. The text is what a person would have written: the user's names, `for` loops, no
+temporaries. The compiled text carries neither the kernel's name nor a place in a file, so that
+equal kernels give equal programs; `header` and `entry` are for showing it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sarek_numba.codegen.dialect import Dialect
+from sarek_numba.codegen.namer import Namer
+from sarek_numba.codegen.prelude import Prelude
+from sarek_numba.codegen.statements import Statements
+from sarek_numba.ir.depth import deep_recursion
+from sarek_numba.ir.nodes import (
+    ArrayCreate,
+    Body,
+    Call,
+    Const,
+    ConstDecl,
+    Expr,
+    HelperFunction,
+    Kernel,
+    LocalDecl,
+    ParamDecl,
+    SharedDecl,
+    Var,
+    VarRef,
+)
+from sarek_numba.ir.types import Array, ElementType, MemSpace, Scalar, TupleType, Unit, Vec
+from sarek_numba.ir.walk import assigned_by, walk_stmts
+
+ENTRY = "sarek_kernel"
+DYNAMIC_SHARED = "dynamic_shared"
+_COLUMNS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """A program. With `dynamic_shared` the kernel's last parameter is the dynamic shared region."""
+
+    text: str
+    static_shared_bytes: int
+    dynamic_shared: bool
+
+
+def emit(kernel: Kernel, dialect: Dialect, entry: str | None = None) -> Emitted:
+    """Print a kernel. Raises InvalidIR for a node or a type that the dialect cannot spell.
+
+    With `entry` the kernel function has a name made from it, otherwise the fixed `ENTRY`.
+    """
+    with deep_recursion():
+        return _Program(kernel, dialect).emit(entry)
+
+
+def header(kernel: Kernel) -> str:
+    """The comment above shown source: the kernel's name and where it was written."""
+    place = f", {kernel.span.file}:{kernel.span.line}" if kernel.span else ""
+    return f"// {kernel.name}{place}\n"
+
+
+class _Program:
+    def __init__(self, kernel: Kernel, dialect: Dialect) -> None:
+        self.kernel = kernel
+        self.dialect = dialect
+        self.namer = Namer(dialect.reserved)
+        self.prelude = Prelude(dialect)
+        self.printer = Statements(dialect, self.prelude, self.namer)
+        self.written = _written_parameters(kernel)
+        self.structures: list[str] = []
+        self.static_shared_bytes = 0
+
+    def emit(self, entry: str | None) -> Emitted:
+        name = ENTRY
+        if entry is not None:
+            name = self.namer.name(entry, self.dialect.reserved_functions)
+        constants = [
+            self._constant_array(decl) for decl in self.kernel.locals if isinstance(decl, ConstDecl)
+        ]
+        helpers = [self._helper(function) for function in self.kernel.functions]
+        body = self._kernel(name)
+        parts = [
+            *self.structures,
+            *(["\n".join(constants)] if constants else []),
+            *self.prelude.definitions,
+            *helpers,
+            body,
+        ]
+        text = "\n\n".join(parts) + "\n"
+        return Emitted(self._prologue(text) + text, self.static_shared_bytes, self._has_dynamic())
+
+    def _prologue(self, text: str) -> str:
+        """The first lines: they depend on the types that the program has come to name."""
+        lines = list(self.dialect.prologue)
+        for scalar, needed in self.dialect.type_prologue.items():
+            if re.search(rf"\b{self.dialect.types[scalar]}\b", text):
+                lines += needed
+        return "\n".join(lines) + "\n\n"
+
+    # --- declarations ---
+
+    def _constant_array(self, decl: ConstDecl) -> str:
+        values = [self.printer.value(Const(decl.element, bits)) for bits in decl.bits]
+        head = f"{self.dialect.constant_array} {self._element(decl.element)} {self._name(decl.var)}"
+        return "\n".join(_wrapped(f"{head}[{len(values)}] = {{", values or ["0"], "};"))
+
+    def _has_dynamic(self) -> bool:
+        return any(isinstance(d, SharedDecl) and d.size is None for d in self.kernel.locals)
+
+    def _shared(self, decl: SharedDecl) -> str:
+        element, name = self._element(decl.element), self._name(decl.var)
+        space = self.dialect.declare_space[MemSpace.SHARED]
+        if decl.size is not None:
+            size = _constant_size(decl.size)
+            assert isinstance(decl.element, Scalar)
+            self.static_shared_bytes += size * decl.element.bits // 8
+            return f"{space} {element} {name}[{size}];"
+        pointer = f"{self.dialect.pointer_space[MemSpace.SHARED]} ".lstrip()
+        byte = self.dialect.types[Scalar.UINT8]
+        base = f"({pointer}{byte} *){DYNAMIC_SHARED}"
+        start = f"({base} + {decl.offset})" if decl.offset else DYNAMIC_SHARED
+        return f"{pointer}{element} *{name} = ({pointer}{element} *){start};"
+
+    def _local(self, decl: LocalDecl) -> None:
+        self.printer.declare(decl.var, decl.value)
+
+    # --- functions ---
+
+    def _kernel(self, name: str) -> str:
+        params = [self._kernel_parameter(decl) for decl in self.kernel.params]
+        if self._has_dynamic():
+            space = f"{self.dialect.pointer_space[MemSpace.SHARED]} ".lstrip()
+            # 64-bit elements, so that the region is aligned for every type
+            params.append(f"{space}{self.dialect.types[Scalar.UINT64]} *{DYNAMIC_SHARED}")
+        self.printer.start(None)
+        for decl in self.kernel.locals:
+            if isinstance(decl, SharedDecl):
+                self.printer.line(self._shared(decl))
+        for decl in self.printer.hoisted_shared(self.kernel.body):
+            self.printer.line(self._shared(decl))
+        for decl in self.kernel.locals:
+            if isinstance(decl, LocalDecl):
+                self._local(decl)
+        self.printer.body(self.kernel.body)
+        return self._function(f"{self.dialect.kernel_head} {name}", params)
+
+    def _helper(self, function: HelperFunction) -> str:
+        name = self.namer.name(function.name, self.dialect.reserved_functions)
+        self.printer.functions[function.name] = name
+        result = self._result(function.result, name)
+        self.printer.results[function.name] = result
+        with self._scope():
+            written = self.written[function.name]
+            params = [self._parameter(v, i in written) for i, v in enumerate(function.params)]
+            self.printer.start(result if isinstance(function.result, TupleType) else None)
+            for decl in function.locals:
+                self._local(decl)
+            self.printer.body(function.body)
+            head = f"{self.dialect.function_head} {result} {name}".lstrip()
+            return self._function(head, params)
+
+    def _result(self, result: ElementType, name: str) -> str:
+        """The C type of a helper's result; that of a tuple is a structure defined on the way."""
+        match result:
+            case Unit():
+                return "void"
+            case TupleType(items=items):
+                structure = self.namer.name(f"{name}_result")
+                fields = "".join(
+                    f"    {self._value_type(item)} item{i};\n" for i, item in enumerate(items)
+                )
+                self.structures.append(f"struct {structure} {{\n{fields}}};")
+                return f"struct {structure}"
+            case _:
+                return self._value_type(result)
+
+    def _function(self, head: str, params: Sequence[str]) -> str:
+        opening = _wrapped(f"{head}(", params or ["void"], ") {")
+        return "\n".join((*opening, *self.printer.lines, "}"))
+
+    @contextmanager
+    def _scope(self) -> Iterator[None]:
+        self.namer.enter()
+        yield
+        self.namer.leave()
+
+    def _kernel_parameter(self, decl: ParamDecl) -> str:
+        index = self.kernel.params.index(decl)
+        if isinstance(decl.var.type, Scalar):  # a kernel takes a bool as it stands in memory
+            return f"{self._element(decl.var.type)} {self._name(decl.var)}"
+        return self._parameter(decl.var, index in self.written[None])
+
+    def _parameter(self, var: Var, written: bool) -> str:
+        match var.type:
+            case Vec(element=element):
+                space = MemSpace.GLOBAL
+            case Array(element=element, space=space):
+                pass
+            case _:
+                return f"{self._value_type(var.type)} {self._name(var)}"
+        words = [self.dialect.pointer_space[space], "" if written else "const"]
+        words += [self._element(element), f"*{self._name(var)}"]
+        return " ".join(filter(None, words))
+
+    def _name(self, var: Var) -> str:
+        return self.printer.declare_name(var)
+
+    def _element(self, element: ElementType) -> str:
+        return self.printer.memory_type(element)
+
+    def _value_type(self, type: ElementType) -> str:
+        return self.printer.type(type)
+
+
+def _constant_size(size: Expr) -> int:
+    match size:
+        case Const():
+            return int(size.value)
+        case ArrayCreate(size=inner):
+            return _constant_size(inner)
+        case _:
+            raise AssertionError("legalised arrays have constant sizes")
+
+
+def _wrapped(head: str, items: Sequence[str], tail: str) -> list[str]:
+    """`head` items `tail` on one line if it fits, else as many items to a line as fit."""
+    whole = head + ", ".join(items) + tail
+    if len(whole) <= _COLUMNS:
+        return [whole]
+    lines, row = [head], "   "
+    for number, item in enumerate(items, 1):
+        piece = f" {item}" + ("," if number < len(items) else "")
+        if len(row) + len(piece) > _COLUMNS and row.strip():
+            lines.append(row)
+            row = "   "
+        row += piece
+    return [*lines, row, tail.lstrip()]
+
+
+def _written_parameters(kernel: Kernel) -> dict[str | None, set[int]]:
+    """For each helper by name, and the kernel as None: the parameters it writes through."""
+    written: dict[str | None, set[int]] = {}
+    for function in kernel.functions:  # a helper stands before those who call it
+        ids = _written_arrays(function.body, written)
+        written[function.name] = {i for i, var in enumerate(function.params) if var.id in ids}
+    ids = _written_arrays(kernel.body, written)
+    written[None] = {i for i, decl in enumerate(kernel.params) if decl.var.id in ids}
+    return written
+
+
+def _written_arrays(body: Body, written: dict[str | None, set[int]]) -> set[int]:
+    ids: set[int] = set()
+    for stmt in walk_stmts(body):
+        target = assigned_by(stmt)
+        if target is not None:
+            ids.add(target.id)
+        match stmt:
+            case Call(function=callee, args=args):
+                for i in written[callee]:
+                    arg = args[i]
+                    assert isinstance(arg, VarRef)
+                    ids.add(arg.var.id)
+            case _:
+                pass
+    return ids

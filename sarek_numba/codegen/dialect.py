@@ -1,0 +1,50 @@
+"""A C-like language as data: what `codegen.cfamily` has to know to print it.
+
+Types are keyed by `Scalar`, so a missing entry means that the language lacks the type. Templates
+are `str.format` strings; `{0}`, `{1}`, … are arguments, `{type}` is the name of the result type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
+from sarek_numba.ir.types import MemSpace, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Spellings of one language.
+
+    `functions` maps (intrinsic, type) to a call of a built-in that has the meaning of
+    `ir.semantics`; an intrinsic without an entry comes from `codegen.prelude`. So do the atomic
+    operations.
+    """
+
+    name: str
+    types: Mapping[Scalar, str]
+    memory_types: Mapping[Scalar, str]  # where an element is stored otherwise than computed
+    suffixes: Mapping[Scalar, str]  # of literals
+    infinity: Mapping[Scalar, str]
+    nan: Mapping[Scalar, str]
+    pointer_space: Mapping[MemSpace, str]
+    declare_space: Mapping[MemSpace, str]
+    constant_array: str  # qualifier of an array of constants at program scope
+    kernel_head: str
+    coordinates: Mapping[Coordinate, tuple[str, str, str]]
+    coordinate_type: Scalar
+    barrier: str
+    fences: Mapping[FenceScope, str]
+    functions: Mapping[tuple[str, Scalar], str]
+    reinterpret: Mapping[Scalar, str]  # by target type
+    saturate: Mapping[tuple[Scalar, Scalar], str]  # (float source, integer target), not of a NaN
+    atomics: Mapping[tuple[AtomicOp, Scalar], str]  # {0} pointer, {1} value or compare, {2} value
+    volatile: str  # dereference that the compiler must not cache: {space}, {type}, {0} pointer
+    structure: str  # value of a structure: {type}, {items}
+    prologue: tuple[str, ...]  # first lines of every program
+    type_prologue: Mapping[Scalar, tuple[str, ...]]  # lines that a program with the type needs
+    reserved: frozenset[str]  # keywords, types, macros, built-in functions that programs call
+    reserved_functions: frozenset[str]  # further built-in functions, which variables may hide
+    framework: str  # key of `Native.texts`
+    function_head: str = ""  # before the result type of a helper

@@ -1,0 +1,310 @@
+"""Small functions that a program of a C-like language defines for itself.
+
+They give operators the meaning that `ir.semantics` fixes at their edges, where the language's own
+operator has none or another. A `Prelude` hands out their names and collects the definitions of
+those used. Templates: `$T` is the type, `$U` its unsigned counterpart, `$W` an unsigned type of at
+least 32 bits in which arithmetic of `$T` does not overflow, `$C` the second type, `$S` an address
+space; `@name(arguments)` is an intrinsic of type `$T`, `@bits` and `@value` reinterpret `$T` and
+back.
+"""
+
+from __future__ import annotations
+
+import re
+from string import Template
+
+from sarek_numba.codegen.dialect import Dialect
+from sarek_numba.codegen.literals import typed_literal
+from sarek_numba.ir.nodes import AtomicOp, constant
+from sarek_numba.ir.types import Kind, MemSpace, Scalar
+
+_INT = frozenset({Kind.SIGNED, Kind.UNSIGNED})
+_SIGNED = frozenset({Kind.SIGNED})
+_UNSIGNED = frozenset({Kind.UNSIGNED})
+_FLOAT = frozenset({Kind.FLOAT})
+_ANY = _INT | _FLOAT | {Kind.BOOL}
+
+UNSIGNED = {
+    Scalar.INT8: Scalar.UINT8,
+    Scalar.INT16: Scalar.UINT16,
+    Scalar.INT32: Scalar.UINT32,
+    Scalar.INT64: Scalar.UINT64,
+    Scalar.FLOAT32: Scalar.UINT32,
+    Scalar.FLOAT64: Scalar.UINT64,
+}
+
+SUFFIX = {scalar: scalar.value[0] + str(scalar.bits) for scalar in Scalar} | {
+    Scalar.BOOL: "bool",
+    Scalar.BFLOAT16: "bf16",
+}
+
+# (family, kinds of its type) -> definition. A signed division is safe with the divisor 1 in place
+# of 0 and of the -1 that overflows: INT_MIN // 1 and INT_MIN % 1 are what INT_MIN // -1 and % -1
+# give.
+_TEMPLATES: dict[tuple[str, frozenset[Kind]], str] = {
+    ("div", _UNSIGNED): """\
+$T $N($T a, $T b) {
+    return b == 0 ? 0 : a / (b == 0 ? 1 : b);
+}""",
+    ("mod", _UNSIGNED): """\
+$T $N($T a, $T b) {
+    return b == 0 ? 0 : a % (b == 0 ? 1 : b);
+}""",
+    ("div", _SIGNED): """\
+$T $N($T a, $T b) {
+    $T d = b == 0 || (b == -1 && a == $MIN) ? 1 : b;
+    return b == 0 ? 0 : a / d;
+}""",
+    ("mod", _SIGNED): """\
+$T $N($T a, $T b) {
+    $T d = b == 0 || (b == -1 && a == $MIN) ? 1 : b;
+    return a % d;
+}""",
+    ("floor_div", _SIGNED): """\
+$T $N($T a, $T b) {
+    $T d = b == 0 || (b == -1 && a == $MIN) ? 1 : b;
+    $T q = a / d;
+    return b == 0 ? 0 : q - (a % d != 0 && (a < 0) != (d < 0));
+}""",
+    ("floor_mod", _SIGNED): """\
+$T $N($T a, $T b) {
+    $T d = b == 0 || (b == -1 && a == $MIN) ? 1 : b;
+    $T m = a % d;
+    return m != 0 && (m < 0) != (d < 0) ? m + d : m;
+}""",
+    ("floor_div_plain", _SIGNED): """\
+$T $N($T a, $T b) {
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}""",
+    ("floor_mod_plain", _SIGNED): """\
+$T $N($T a, $T b) {
+    $T m = a % b;
+    return m != 0 && (m < 0) != (b < 0) ? m + b : m;
+}""",
+    ("floor_mod", _FLOAT): """\
+$T $N($T a, $T b) {
+    $T m = @fmod(a, b);
+    if (m != 0 && (b < 0) != (m < 0)) m += b;
+    return m == 0 ? @copysign($ZERO, b) : m;
+}""",
+    ("floor_div", _FLOAT): """\
+$T $N($T a, $T b) {
+    if (b == 0) return a / b;
+    $T m = @fmod(a, b);
+    $T d = (a - m) / b;
+    if (m != 0 && (b < 0) != (m < 0)) d -= 1;
+    $T q = @floor(d);
+    if (d - q > $HALF) q += 1;
+    return d == 0 ? @copysign($ZERO, a / b) : q;
+}""",
+    ("shift_left", _INT): """\
+$T $N($T x, $C n) {
+    return n < $BITS ? ($T)(($U)x << n) : 0;
+}""",
+    ("shift_right", _SIGNED): """\
+$T $N($T x, $C n) {
+    return n < $BITS ? x >> n : x >> ($BITS - 1);
+}""",
+    ("shift_right", _UNSIGNED): """\
+$T $N($T x, $C n) {
+    return n < $BITS ? x >> n : 0;
+}""",
+    ("abs", _SIGNED): """\
+$T $N($T x) {
+    return x < 0 ? ($T)(0 - ($W)x) : x;
+}""",
+    ("abs", _UNSIGNED): """\
+$T $N($T x) {
+    return x;
+}""",
+    ("ipow", _SIGNED): """\
+$T $N($T base, $T exponent) {
+    if (exponent < 0) return base == 1 || (base == -1 && exponent % 2 == 0) ? 1 : base == -1 ? -1 :
+    0; $W result = 1, power = base; for (; exponent != 0; exponent >>= 1) {
+        if (exponent & 1) result *= power;
+        power *= power;
+    }
+    return ($T)result;
+}""",
+    ("ipow", _UNSIGNED): """\
+$T $N($T base, $T exponent) {
+    $W result = 1, power = base;
+    for (; exponent != 0; exponent >>= 1) {
+        if (exponent & 1) result *= power;
+        power *= power;
+    }
+    return ($T)result;
+}""",
+    ("wrap", _SIGNED): """\
+$T $N($T index, $T extent) {
+    return index < 0 ? index + extent : index;
+}""",
+    # Passes of range(first, stop, step), exact at the ends of the type; none for a step of zero.
+    ("passes", _SIGNED): """\
+$W $N($T first, $T stop, $T step) {
+    if (step > 0) return first < stop ? ($W)(($W)stop - ($W)first - 1) / ($W)step + 1 : 0;
+    if (step < 0) return first > stop ? ($W)(($W)first - ($W)stop - 1) / (0 - ($W)step) + 1 : 0;
+    return 0;
+}""",
+    ("passes", _UNSIGNED): """\
+$W $N($T first, $T stop, $T step) {
+    return step != 0 && first < stop ? (($W)stop - first - 1) / step + 1 : 0;
+}""",
+    ("min", _ANY): """\
+$T $N($T a, $T b) {
+    return b < a ? b : a;
+}""",
+    ("max", _ANY): """\
+$T $N($T a, $T b) {
+    return b > a ? b : a;
+}""",
+    ("to", _FLOAT): """\
+$C $N($T x) {
+    return x != x ? 0 : @saturate(x);
+}""",
+    ("atomic_cas", _FLOAT): """\
+$T $N(volatile $S$T *p, $T compare, $T value) {
+    volatile $S$U *bits = (volatile $S$U *)p;
+    return @value(@cas(bits, @bits(compare), @bits(value)));
+}""",
+}
+for _name, _order, _taken in (
+    ("minimum", "<=", "a"),
+    ("maximum", ">=", "a"),
+    ("fmin", "<=", "b"),
+    ("fmax", ">=", "b"),
+):
+    _TEMPLATES[_name, _FLOAT] = f"""\
+$T $N($T a, $T b) {{
+    return a {_order} b || {_taken} != {_taken} ? a : b;
+}}"""
+    _TEMPLATES[_name, _INT] = f"""\
+$T $N($T a, $T b) {{
+    return a {_order} b ? a : b;
+}}"""
+for _name, _changed in (
+    ("atomic_add", "old + value"),
+    ("atomic_sub", "old - value"),
+    ("atomic_min", "@fmin(old, value)"),
+    ("atomic_max", "@fmax(old, value)"),
+):
+    _TEMPLATES[_name, _FLOAT] = f"""\
+$T $N(volatile $S$T *p, $T value) {{
+    volatile $S$U *bits = (volatile $S$U *)p;
+    $U seen = *bits, expected;
+    do {{
+        expected = seen;
+        $T old = @value(expected);
+        seen = @cas(bits, expected, @bits({_changed}));
+    }} while (seen != expected);
+    return @value(expected);
+}}"""
+
+_BY_NAME: dict[tuple[str, Kind], str] = {
+    (name, kind): text for (name, kinds), text in _TEMPLATES.items() for kind in kinds
+}
+
+
+def has_prelude(family: str, scalar: Scalar) -> bool:
+    """Whether a function of this family exists for the type."""
+    return (family, scalar.kind) in _BY_NAME
+
+
+def _all_names() -> frozenset[str]:
+    stems = {f"{family}_{SUFFIX[s]}" for family, _ in _BY_NAME for s in Scalar}
+    spaces = {f"{stem}_{space.value}" for stem in stems for space in MemSpace}
+    return frozenset(stems | spaces | {f"{stem}_{SUFFIX[s]}" for stem in stems for s in Scalar})
+
+
+NAMES = _all_names()
+
+
+class Prelude:
+    """The prelude functions that one program uses, each after those that it calls."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._definitions: dict[str, str] = {}
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """The definitions of all functions asked for so far."""
+        return tuple(self._definitions.values())
+
+    def function(
+        self,
+        family: str,
+        scalar: Scalar,
+        second: Scalar | None = None,
+        space: MemSpace | None = None,
+    ) -> str:
+        """The name of a function, whose definition the program then has.
+
+        `second` is the type of a conversion's result or of a shift's count, `space` that of a
+        pointer.
+        """
+        name = f"{family}_{SUFFIX[scalar]}"
+        if second is not None:
+            name += f"_{SUFFIX[second]}"
+        if space is not None:
+            name += f"_{space.value}"
+        if name not in self._definitions:
+            text = Template(_BY_NAME[family, scalar.kind]).safe_substitute(
+                self._words(name, scalar, second, space)
+            )
+            # the functions that it calls are entered first
+            self._definitions[name] = self._expand(text, scalar, second)
+        return name
+
+    def _words(
+        self, name: str, scalar: Scalar, second: Scalar | None, space: MemSpace | None
+    ) -> dict[str, str]:
+        types = self._dialect.types
+        unsigned = UNSIGNED.get(scalar, scalar)
+        wide = Scalar.UINT32 if unsigned.bits < 32 else unsigned
+        words = {
+            "T": types[scalar],
+            "U": types[unsigned],
+            "W": types[wide],
+            "N": name,
+            "BITS": str(scalar.bits),
+            "C": types[second] if second else "",
+            "S": f"{self._dialect.pointer_space[space]} ".lstrip() if space else "",
+        }
+        if scalar.is_float:
+            words["ZERO"] = typed_literal(self._dialect, constant(scalar, 0.0))
+            words["HALF"] = typed_literal(self._dialect, constant(scalar, 0.5))
+        else:
+            words["MIN"] = typed_literal(self._dialect, constant(scalar, scalar.minimum))
+        return words
+
+    def _expand(self, text: str, scalar: Scalar, second: Scalar | None) -> str:
+        """Replace `@name(arguments)`, innermost first, by calls."""
+        while found := _CALL.search(text):
+            call = self._call(found[1], scalar, second, [a.strip() for a in found[2].split(",")])
+            text = text[: found.start()] + call + text[found.end() :]
+        return text.replace(_OPEN, "(").replace(_CLOSE, ")").replace(_COMMA, ",")
+
+    def _call(self, name: str, scalar: Scalar, second: Scalar | None, args: list[str]) -> str:
+        dialect = self._dialect
+        match name:
+            case "bits" | "value":
+                target = UNSIGNED[scalar] if name == "bits" else scalar
+                template = dialect.reinterpret[target]
+            case "cas":
+                template = dialect.atomics[AtomicOp.CAS, UNSIGNED[scalar]]
+            case "saturate":
+                assert second is not None
+                template = dialect.saturate[scalar, second]
+            case _ if (name, scalar) in dialect.functions:
+                template = dialect.functions[name, scalar]
+            case _:
+                places = ", ".join(f"{{{i}}}" for i in range(len(args)))
+                template = f"{self.function(name, scalar)}({places})"
+        call = template.format(*args)
+        return call.replace("(", _OPEN).replace(")", _CLOSE).replace(",", _COMMA)
+
+
+# Parentheses and commas of calls already expanded stand aside while the calls around them are.
+_OPEN, _CLOSE, _COMMA = "\x01", "\x02", "\x03"
+_CALL = re.compile(r"@(\w+)\(([^()@]*)\)")
