@@ -42,6 +42,7 @@ class _Merger:
         """Alternate between removing blocks that only jump and merging, until nothing changes."""
         _forward_jumps(self.blocks, self.entry)
         while self.merge_once():
+            _hoist_copies(self.blocks)
             _forward_jumps(self.blocks, self.entry)
 
     def merge_once(self) -> bool:
@@ -50,13 +51,14 @@ class _Merger:
             key = self.key_of(block)
             if key is not None:
                 groups.setdefault(key, []).append(label)
+        crossing = _crossing(self.blocks)
         changed = False
         for labels in groups.values():
             while len(labels) > 1:
                 first, *rest = labels
                 labels = rest
                 for second in rest:
-                    if self.merge(first, second):
+                    if self.merge(first, second, crossing):
                         changed = True
                         labels = [label for label in rest if label != second]
                         break
@@ -82,10 +84,10 @@ class _Merger:
             return ("return", terminator.loc.line)
         return None
 
-    def merge(self, first: int, second: int) -> bool:
+    def merge(self, first: int, second: int, crossing: set[str]) -> bool:
         """Give two blocks one copy of their common tail, if they have one."""
         left, right = self.blocks[first], self.blocks[second]
-        tail = _common_tail(left.body, right.body, self.place_of)
+        tail = _common_tail(left.body, right.body, self.place_of, _Match(crossing))
         if tail is None:
             return False
         scope, loc = left.scope, left.body[-1].loc
@@ -146,6 +148,59 @@ def _forward_jumps(blocks: dict[int, ir.Block], entry: int) -> None:
         del blocks[label]
 
 
+def _hoist_copies(blocks: dict[int, ir.Block]) -> None:
+    """Move what a block copies to merged temporaries before the branch that leads to it alone.
+
+    Such a temporary is read behind that block only, so assigning it earlier changes nothing; and the
+    branches of two copies of a test come to lead to the same block.
+    """
+    sources: dict[int, list[int]] = {}
+    for label, block in blocks.items():
+        for target in block.terminator.get_targets():
+            sources.setdefault(target, []).append(label)
+    for label, block in blocks.items():
+        copies = block.body[:-1]
+        before = sources.get(label, [])
+        if len(before) != 1 or not copies or not isinstance(block.body[-1], ir.Jump):
+            continue
+        if all(_is_merging(copy) for copy in copies):
+            source = blocks[before[0]]
+            source.body[-1:] = [*copies, source.body[-1]]
+            block.body = block.body[-1:]
+
+
+def _is_merging(statement: ir.Stmt) -> bool:
+    return (
+        isinstance(statement, ir.Assign)
+        and statement.target.name.startswith("$merged")
+        and isinstance(statement.value, ir.Var)
+        and statement.value.is_temp
+    )
+
+
+def _crossing(blocks: dict[int, ir.Block]) -> set[str]:
+    """The temporaries that a block reads and another one assigns."""
+    crossing = set()
+    for block in blocks.values():
+        assigned = set()
+        for statement in block.body:
+            for variable in _read(statement):
+                if variable.is_temp and variable.name not in assigned:
+                    crossing.add(variable.name)
+            if isinstance(statement, ir.Assign):
+                assigned.add(statement.target.name)
+    return crossing
+
+
+def _read(statement: ir.Stmt) -> list[ir.Var]:
+    if not isinstance(statement, ir.Assign):
+        return list(statement.list_vars())
+    value = statement.value
+    if isinstance(value, ir.Var):
+        return [value]
+    return list(value.list_vars()) if isinstance(value, ir.Expr) else []
+
+
 def _reachable(blocks: dict[int, ir.Block], entry: int) -> set[int]:
     reached = {entry}
     pending = [entry]
@@ -170,14 +225,18 @@ class _Tail:
 
 @dataclass(slots=True)
 class _Match:
-    """Pairs of variables that must stand for each other; those met, but not yet defined, are open."""
+    """Pairs of variables that must stand for each other; those met, but not yet defined, are open.
 
+    `crossing` are temporaries that other blocks read: they have one name, or do not match.
+    """
+
+    crossing: set[str]
     left: dict[str, ir.Var] = field(default_factory=dict)
     right: dict[str, ir.Var] = field(default_factory=dict)
     open: dict[str, tuple[ir.Var, ir.Var]] = field(default_factory=dict)
 
     def copy(self) -> _Match:
-        return _Match(dict(self.left), dict(self.right), dict(self.open))
+        return _Match(self.crossing, dict(self.left), dict(self.right), dict(self.open))
 
     def use(self, ours: ir.Var, theirs: ir.Var) -> bool:
         known = self.left.get(ours.name)
@@ -192,7 +251,8 @@ class _Match:
         """A definition, met walking backwards: closes the pair."""
         if ours.is_temp != theirs.is_temp:
             return False
-        if not ours.is_temp and ours.name != theirs.name:
+        named = not ours.is_temp or ours.name in self.crossing or theirs.name in self.crossing
+        if named and ours.name != theirs.name:
             return False
         known = self.left.get(ours.name)
         if known is None and theirs.name not in self.right:
@@ -203,8 +263,9 @@ class _Match:
         return True
 
 
-def _common_tail(left: list[ir.Stmt], right: list[ir.Stmt], position: Position) -> _Tail | None:
-    match = _Match()
+def _common_tail(
+    left: list[ir.Stmt], right: list[ir.Stmt], position: Position, match: _Match
+) -> _Tail | None:
     if not _same_statement(left[-1], right[-1], match):
         return None
     length, worth = 1, isinstance(left[-1], ir.Return)

@@ -1,0 +1,299 @@
+"""Turn the control-flow graph of Numba IR into branches and loops.
+
+In: the SSA form of any function that CPython compiles (its graph is reducible). Out: a `Structured`
+that runs the same nodes in the same order. The tree follows the dominator tree, after Ramsey, 'Beyond
+Relooper: Recursive Translation of Unstructured Control Flow to Structured Control Flow', ICFP 2022:
+a node with several ways in stands behind a labelled block around all that leads to it, and a loop's
+header behind a loop. Unlike there, nodes that a loop leaves for stand behind that loop, where the
+user wrote them; `frontend.jumps` then turns jumps to labels into falling through, `break` and
+`continue`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from numba.core import ir
+
+from sarek_numba.errors import UnsupportedConstruct
+from sarek_numba.frontend.conditions import fold_conditions
+from sarek_numba.frontend.graph import (
+    immediate_dominators,
+    natural_loops,
+    nodes_of,
+    predecessors,
+    reverse_postorder,
+    successors,
+)
+from sarek_numba.frontend.jumps import EXIT, Block, Goto, Labelled, LabelledLoop, resolve_jumps
+from sarek_numba.frontend.regions import Copies, Decide, Fail, Finish, Node, Straight, Structured
+from sarek_numba.ir.depth import deep_recursion
+
+
+def structure(
+    function_ir: ir.FunctionIR,
+    is_pure: Callable[[ir.Assign], bool],
+    tree: ast.AST | None = None,
+) -> Structured:
+    """Structure a function.
+
+    `is_pure` says that an assignment to a temporary may be part of an expression, evaluated only
+    where it is needed. `tree` is the syntax tree of the function, if known.
+    """
+    nodes = nodes_of(function_ir)
+    fold_conditions(nodes, is_pure, _statement_lines(tree))
+    split_exits(nodes)
+    with deep_recursion():
+        labelled = _Builder(nodes).build()
+        regions, flags = resolve_jumps(labelled)
+    return Structured(nodes, regions, flags)
+
+
+def is_for(node: Node) -> bool:
+    """Whether a node is the head of a `for`: it takes the next item of an iterator."""
+    return any(
+        isinstance(s, ir.Assign) and isinstance(s.value, ir.Expr) and s.value.op == "iternext"
+        for s in node.statements
+    )
+
+
+def split_exits(nodes: dict[int, Node]) -> None:
+    """Give each way out of the head of a `for` a node of its own where phis take values there.
+
+    The head's test is no statement of its own in a `For`, so nothing can stand on its exit edge.
+    """
+    fresh = max(nodes) + 1
+    for label, node in list(nodes.items()):
+        if not is_for(node) or not isinstance(node.terminator, ir.Branch):
+            continue
+        branch = node.terminator
+        target = nodes[branch.falsebr]
+        if not target.phis:
+            continue
+        nodes[fresh] = Node(fresh, [], [], ir.Jump(target.label, branch.loc))
+        for phi in target.phis:
+            phi.incoming[fresh] = phi.incoming.pop(label)
+        node.terminator = ir.Branch(branch.cond, branch.truebr, fresh, branch.loc)
+        fresh += 1
+
+
+def _statement_lines(tree: ast.AST | None) -> Callable[[int], int]:
+    """First line of the statement (for a compound one: of its head) that a line belongs to."""
+    first: dict[int, int] = {}
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.stmt):
+            head = getattr(node, "test", node)
+            for line in range(node.lineno, (head.end_lineno or node.lineno) + 1):
+                if not hasattr(node, "body") or head is not node:
+                    first[line] = max(first.get(line, 0), node.lineno)
+    return lambda line: first.get(line, line)
+
+
+class _Builder:
+    """Builds the labelled tree."""
+
+    def __init__(self, nodes: dict[int, Node]) -> None:
+        self.nodes = nodes
+        entry = min(nodes)
+        order = reverse_postorder(nodes, entry)
+        self.entry = entry
+        self.position = {label: k for k, label in enumerate(order)}
+        self.before = predecessors(nodes)
+        self.idom = immediate_dominators(order, self.before)
+        self.loops = natural_loops(order, self.before, self.position)
+        self.children: dict[int, list[int]] = {label: [] for label in order}
+        for label in order[1:]:
+            self.children[self.idom[label]].append(label)
+        self.check_reducible()
+        self.behind, behind_any = self.exits()
+        self.merges = {
+            label for label in order if len(self.forward(label)) > 1 or label in behind_any
+        }
+        self.kept = {
+            label: [
+                child
+                for child in self.children[label]
+                if child in self.merges and child not in behind_any
+            ]
+            for label in order
+        }
+
+    def forward(self, label: int) -> list[int]:
+        """The ways into a node that are no back edges."""
+        return [p for p in self.before[label] if self.position[p] < self.position[label]]
+
+    def check_reducible(self) -> None:
+        for header, body in self.loops.items():
+            if self.entry in body and header != self.entry:
+                raise UnsupportedConstruct("control flow that no Python statement gives")
+
+    # --- where the nodes stand that a loop leaves for ---------------------------------------------
+
+    def exits(self) -> tuple[dict[int, list[int]], set[int]]:
+        """For each loop the nodes to place behind it, in order, and all such nodes."""
+        roots: dict[int, list[int]] = {header: [] for header in self.loops}
+        nesting = self.nesting()
+        for label in self.position:
+            if label == self.entry:
+                continue
+            left = [h for h in nesting[self.idom[label]] if label not in self.loops[h]]
+            if left:
+                roots[left[0]].append(label)
+        regions = self.subtree_targets()
+        behind = {h: self.placed_behind(h, roots[h], regions) for h in self.loops}
+        return behind, {label for labels in behind.values() for label in labels}
+
+    def nesting(self) -> dict[int, list[int]]:
+        """The headers of the loops that each node is in, outermost first."""
+        result: dict[int, list[int]] = {label: [] for label in self.position}
+        for header in sorted(self.loops, key=self.position.__getitem__):
+            for label in self.loops[header]:
+                result[label].append(header)
+        return result
+
+    def subtree_targets(self) -> dict[int, set[int]]:
+        """Where the nodes that a node dominates go, outside of themselves."""
+        result: dict[int, set[int]] = {}
+        for label in sorted(self.position, key=self.position.__getitem__, reverse=True):
+            targets = set(successors(self.nodes[label]))
+            for child in self.children[label]:
+                targets |= result[child]
+            # what a node dominates directly is inside; anything deeper was taken out below it
+            result[label] = targets.difference(self.children[label], (label,))
+        return result
+
+    def placed_behind(
+        self, header: int, roots: list[int], targets: dict[int, set[int]]
+    ) -> list[int]:
+        after = self.after(header, roots, targets)
+        head = self.nodes[header]
+        result = []
+        for root in roots:
+            is_else = is_for(head) and root == successors(head)[1]
+            stays = targets[root] <= {after} and root != after and not is_else
+            if not stays:
+                result.append(root)
+        return sorted(result, key=self.position.__getitem__)
+
+    def after(self, header: int, roots: list[int], targets: dict[int, set[int]]) -> int | None:
+        """The node where the statement after the loop begins, as well as can be told."""
+        body = self.loops[header]
+        left = [t for t in successors(self.nodes[header]) if t not in body]
+        if len(left) == 1:
+            ended = left[0]
+            if ended not in roots or len(targets[ended]) != 1:
+                return ended
+            (meeting,) = targets[ended]
+            others = {
+                t
+                for label in body
+                for t in successors(self.nodes[label])
+                if t not in body and (label, t) != (header, ended)
+            }
+            met = {t for other in others for t in (other, *targets[other])}
+            return meeting if meeting in met and ended not in met else ended
+        open_roots = [root for root in roots if targets[root]]
+        if open_roots:
+            return max(open_roots, key=self.position.__getitem__)
+        outside = [t for label in body for t in successors(self.nodes[label]) if t not in body]
+        outside = [t for t in outside if t not in roots] or roots
+        return max(outside, key=lambda label: self.line(label), default=None)
+
+    def line(self, label: int) -> int:
+        node = self.nodes[label]
+        first = node.statements[0] if node.statements else node.terminator
+        return int(first.loc.line)
+
+    # --- the tree ---------------------------------------------------------------------------------
+
+    def build(self) -> list[Labelled]:
+        return self.tree(self.entry)
+
+    def tree(self, label: int | None) -> list[Labelled]:
+        """A node and all that it dominates; what follows in a line is no recursion."""
+        result: list[Labelled] = []
+        while label is not None:
+            behind = self.behind.get(label, [])
+            if label in self.loops:
+                inside: list[Labelled] = [LabelledLoop(label, self.within(label))]
+                for target in behind[:-1]:
+                    inside = [Block(target, inside), *self.tree(target)]
+                if behind:
+                    inside = [Block(behind[-1], inside)]
+                result += inside
+                label = behind[-1] if behind else None
+                continue
+            kept = self.kept[label]
+            if kept:
+                result.append(Block(kept[-1], self.blocks(label, kept[:-1])))
+                label = kept[-1]
+                continue
+            label = self.line_up(label, result)
+        return result
+
+    def within(self, label: int) -> list[Labelled]:
+        """The body of a loop: its header with all that stays within."""
+        kept = self.kept[label]
+        if kept:
+            return [Block(kept[-1], self.blocks(label, kept[:-1])), *self.tree(kept[-1])]
+        return self.blocks(label, [])
+
+    def blocks(self, label: int, kept: list[int]) -> list[Labelled]:
+        """A node inside labelled blocks for nodes that it dominates and that have several ways in."""
+        inside: list[Labelled] = []
+        follow = self.line_up(label, inside)
+        inside += self.tree(follow)
+        for target in kept:
+            inside = [Block(target, inside), *self.tree(target)]
+        return inside
+
+    def line_up(self, label: int, result: list[Labelled]) -> int | None:
+        """Append a node; the node that follows in a line, if there is one."""
+        node = self.nodes[label]
+        result.append(Straight(label))
+        terminator = node.terminator
+        if isinstance(terminator, ir.Jump):
+            result.append(Copies(label, terminator.target))
+            if self.is_placed(label, terminator.target):
+                result.append(Goto(terminator.target))
+                return None
+            return int(terminator.target)
+        if isinstance(terminator, ir.Branch):
+            then, orelse = (self.way(label, target) for target in successors(node))
+            result.append(Decide(label, then, orelse))  # type: ignore[arg-type] # labelled still
+        elif not isinstance(terminator, ir.Return):
+            result.append(Fail(label))
+        elif returns_none(node):
+            result.append(Goto(EXIT))
+        else:
+            result.append(Finish(label))
+        return None
+
+    def way(self, source: int, target: int) -> list[Labelled]:
+        copies = Copies(source, target)
+        if self.is_placed(source, target):
+            return [copies, Goto(target)]
+        return [copies, *self.tree(target)]
+
+    def is_placed(self, source: int, target: int) -> bool:
+        """Whether a node stands elsewhere, behind a label."""
+        return target in self.merges or self.position[target] <= self.position[source]
+
+
+def returns_none(node: Node) -> bool:
+    """Whether a node ends with `return None`, its value made on the spot."""
+    name = node.terminator.value.name
+    for statement in reversed(node.statements):
+        if not isinstance(statement, ir.Assign) or statement.target.name != name:
+            continue
+        value = statement.value
+        if isinstance(value, ir.Const):
+            return value.value is None
+        if isinstance(value, ir.Expr) and value.op == "cast":
+            name = value.value.name
+        elif isinstance(value, ir.Var):
+            name = value.name
+        else:
+            return False
+    return False
