@@ -239,7 +239,7 @@ def _memory(region: Region, arrays: Sequence[AnyArray], is_written: bool) -> Byt
     if region.staging == "elements":
         copy = np.array(arrays[region.members[0]], order="C", copy=True, subok=False)
         return copy.reshape(-1).view(np.uint8)
-    own = _own_bytes(region, arrays, is_written)
+    own = own_bytes(region, arrays, is_written)
     if region.staging is None:
         return own
     room: Bytes = np.empty(region.size + _ALIGNMENT, np.uint8)
@@ -250,7 +250,7 @@ def _memory(region: Region, arrays: Sequence[AnyArray], is_written: bool) -> Byt
     return copy_bytes
 
 
-def _own_bytes(region: Region, arrays: Sequence[AnyArray], writable: bool) -> Bytes:
+def own_bytes(region: Region, arrays: Sequence[AnyArray], writable: bool) -> Bytes:
     if region.start == region.end:
         return np.empty(0, np.uint8)
     owners = [arrays[member] for member in region.members]
@@ -260,7 +260,7 @@ def _own_bytes(region: Region, arrays: Sequence[AnyArray], writable: bool) -> By
 
 def _write_back(region: Region, arrays: Sequence[AnyArray], memory: Bytes) -> None:
     if region.staging == "bytes":
-        _own_bytes(region, arrays, writable=True)[:] = memory[region.phase :]
+        own_bytes(region, arrays, writable=True)[:] = memory[region.phase :]
         return
     array = arrays[region.members[0]]
     np.copyto(array, memory.view(array.dtype).reshape(array.shape))
