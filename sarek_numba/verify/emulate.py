@@ -15,9 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from sarek_numba.frontend import language
+from sarek_numba.frontend.functions import DeviceFunction
+from sarek_numba.ir.types import Scalar
+from sarek_numba.runtime.annotations import stated_of
 from sarek_numba.verify.emulation.arrays import EmulatedArray
 from sarek_numba.verify.emulation.machine import BlockState, Dimensions, places, run_block
-from sarek_numba.verify.emulation.numbers import REPLACEMENTS, SAREK_MATH
+from sarek_numba.verify.emulation.numbers import REPLACEMENTS, TypeConstructor
 
 
 def emulate(kernel: Any) -> Emulation:
@@ -52,7 +56,8 @@ class Emulation:
         """Run every block, one after another."""
         bound = inspect.signature(self.function).bind(*arguments, **named)
         bound.apply_defaults()
-        values = tuple(_argument(value) for value in bound.arguments.values())
+        stated = stated_of(self.function, tuple(bound.arguments))
+        values = tuple(map(_argument, bound.arguments.values(), stated))
         function = _Substitution().function(self.function)
         for place in places(grid):
             run_block(BlockState(grid, block, place, shared_bytes), function, values)
@@ -73,8 +78,13 @@ def _dimensions(given: Any) -> Dimensions:
     return x, y, z
 
 
-def _argument(value: Any) -> Any:
-    return EmulatedArray(value) if isinstance(value, np.ndarray) else value
+def _argument(value: Any, stated: Any) -> Any:
+    """An argument as the kernel sees it: a number has the type that its annotation states."""
+    if isinstance(value, np.ndarray):
+        return EmulatedArray(value)
+    if isinstance(stated, Scalar) and value is not None:
+        return np.dtype(stated.value).type(value)
+    return value
 
 
 class _ModuleProxy:
@@ -118,14 +128,10 @@ class _Substitution:
         """What an emulated function sees in place of a value of its surroundings."""
         if isinstance(value, ModuleType):
             return _ModuleProxy(value, self)
-        if isinstance(getattr(value, "py_func", None), FunctionType):
-            return self.function(value.py_func)
-        name = getattr(value, "__name__", None)
-        if (
-            getattr(value, "__module__", "") == "sarek_numba.frontend.language"
-            and name in SAREK_MATH
-        ):
-            return SAREK_MATH[name]
+        if isinstance(value, DeviceFunction):
+            return self.function(value.function)
+        if isinstance(value, language.DType):
+            return TypeConstructor(value.dtype.type)
         try:
             return REPLACEMENTS.get(value, value)
         except TypeError:  # unhashable: a constant array, a list

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from collections.abc import Callable
-from fractions import Fraction
-from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+from sarek_numba.frontend import mathematics
 
 Function = Callable[..., Any]
 
@@ -110,62 +109,6 @@ def _gamma_edges(x: float) -> float:
     return math.inf if x > 0 or math.floor(x) % 2 == 0 else -math.inf
 
 
-def _sin_pi(x: float) -> float:
-    if not math.isfinite(x):
-        return math.nan
-    reduced = math.fmod(x, 2.0)
-    if reduced in (0.0, 1.0, -1.0):
-        return math.copysign(0.0, x)
-    if abs(reduced) > 0.5:  # the nearest multiple of a half turn keeps the argument small
-        turns = round(reduced)
-        return (-1.0) ** turns * math.sin(math.pi * (reduced - turns))
-    return math.sin(math.pi * reduced)
-
-
-def _cos_pi(x: float) -> float:
-    if not math.isfinite(x):
-        return math.nan
-    reduced = abs(math.fmod(x, 2.0))
-    if reduced in (0.5, 1.5):
-        return 0.0
-    if abs(reduced - 0.5) <= 0.25:
-        return math.sin(math.pi * (0.5 - reduced))
-    if abs(reduced - 1.5) <= 0.25:
-        return math.sin(math.pi * (reduced - 1.5))
-    return math.cos(math.pi * reduced)
-
-
-def _fma(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once. Float operands of one type; exact by rational arithmetic."""
-    strong = [v for v in (a, b, c) if not _is_python_number(v)]
-    kind = np.result_type(*strong).type if strong else float
-    x, y, z = (builtins.float(kind(v)) for v in (a, b, c))
-    if not all(map(math.isfinite, (x, y, z))):
-        return kind(np.float64(x) * np.float64(y) + np.float64(z))
-    exact = Fraction(x) * Fraction(y) + Fraction(z)
-    if exact == 0:  # a product that cancels the addend is +0 unless all terms are negative zeros
-        product = np.float64(math.copysign(1.0, x) * math.copysign(1.0, y))
-        if (x == 0 or y == 0) and z == 0:
-            return kind(np.copysign(0.0, product) + z)
-        return kind(0.0)
-    return kind(_round_fraction(exact, np.float32 if kind is np.float32 else np.float64))
-
-
-def _round_fraction(exact: Fraction, kind: Any) -> float:
-    """The float of type `kind` nearest to a rational, ties to even."""
-    info = np.finfo(kind)
-    precision, smallest = info.nmant + 1, int(info.minexp) - info.nmant
-    magnitude = abs(exact)
-    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    if Fraction(2) ** exponent > magnitude:
-        exponent -= 1
-    unit = builtins.max(exponent - precision + 1, smallest)
-    scaled = round(magnitude / Fraction(2) ** unit)  # round() of a Fraction is to even
-    if scaled.bit_length() + unit > int(info.maxexp):
-        return math.copysign(math.inf, exact)
-    return math.copysign(math.ldexp(scaled, unit), exact)
-
-
 def _join(values: tuple[Any, ...], chosen: Any) -> Any:
     """`min` and `max` have the type that their operands join to; weak alone stays weak."""
     strong = [np.asarray(value).dtype for value in values if not _is_python_number(value)]
@@ -208,24 +151,6 @@ def _to_int(value: Any = 0) -> int:
 
 def _to_float(value: Any = 0.0) -> float:
     return builtins.float(value)
-
-
-def _popcount(value: Any) -> Any:
-    if type(value) is int:
-        return builtins.bin(value & (2**64 - 1)).count("1")
-    bits = value.dtype.itemsize * 8
-    return value.dtype.type(builtins.bin(builtins.int(value) & ((1 << bits) - 1)).count("1"))
-
-
-def _clz(value: Any) -> Any:
-    bits = 64 if type(value) is int else value.dtype.itemsize * 8
-    zeros = bits - (builtins.int(value) & ((1 << bits) - 1)).bit_length()
-    return zeros if type(value) is int else value.dtype.type(zeros)
-
-
-def _rsqrt(value: Any) -> Any:
-    kind = type(value)
-    return kind(1.0 / np.sqrt(np.float64(value)))
 
 
 def _where(condition: Any, then: Any, otherwise: Any) -> Any:
@@ -314,7 +239,7 @@ def _replacements() -> dict[Any, Function]:
         table[getattr(math, name)] = _predicate(getattr(np, name))
         table[getattr(np, name)] = _predicate(getattr(np, name))
     if hasattr(math, "fma"):  # from CPython 3.13
-        table[math.fma] = _fma
+        table[math.fma] = mathematics.fma
     for kind in (np.bool_, *np.sctypeDict.values()):
         if issubclass(kind, (np.bool_, np.integer, np.floating)):
             table[kind] = TypeConstructor(kind)
@@ -322,21 +247,3 @@ def _replacements() -> dict[Any, Function]:
 
 
 REPLACEMENTS = _replacements()
-
-# functions of `sarek.math`, by name
-SAREK_MATH: dict[str, Function] = {
-    "rsqrt": _math(_rsqrt),
-    "fma": _fma,
-    "clz": _clz,
-    "popcount": _popcount,
-    "copysign": _math(np.copysign),
-    "hypot": _math(np.hypot),
-    "expm1": _math(np.expm1),
-    "log1p": _math(np.log1p),
-    "sinpi": _math(_by_python(_sin_pi, lambda x: math.nan)),
-    "cospi": _math(_by_python(_cos_pi, lambda x: math.nan)),
-    "reinterpret": lambda value, dtype: np.asarray(value).view(np.dtype(dtype))[()],
-    **{name: _math(function) for name, function in _BY_MATH.items()},
-}
-
-MODULES: tuple[ModuleType, ...] = (math, np, operator)
