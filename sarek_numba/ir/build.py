@@ -96,15 +96,14 @@ class Fresh:
 def all_vars(kernel: Kernel) -> list[Var]:
     """Every variable that a kernel and its helpers declare, in order of declaration."""
     found = [decl.var for decl in (*kernel.params, *kernel.locals)]
-    found += _declared_in(kernel.body)
     for function in kernel.functions:
         found += [*function.params, *(decl.var for decl in function.locals)]
         found += _declared_in(function.body)
-    return found
+    return found + _declared_in(kernel.body)
 
 
 def _declared_in(body: Body) -> list[Var]:
-    return [var for stmt in walk_stmts(body) for var in (*declared_by(stmt), *bound_within(stmt))]
+    return [v for stmt in walk_stmts(body) for v in (*declared_by(stmt), *bound_within(stmt))]
 
 
 # --- declarations ---------------------------------------------------------------------------------
