@@ -42,6 +42,7 @@ from sarek_numba.ir.nodes import (
     SharedDecl,
     Stmt,
     Subscript,
+    TupleExpr,
     Unary,
     UnOp,
     Var,
@@ -234,6 +235,10 @@ def cast(type: Scalar, operand: Operand, weak: bool = False) -> Cast:
 
 def select(condition: Operand, then: Operand | Number, orelse: Operand | Number) -> IfExpr:
     return IfExpr(expr(condition), *_pair(then, orelse))
+
+
+def tuple_(*items: Operand) -> TupleExpr:
+    return TupleExpr(tuple(map(expr, items)))
 
 
 def read(array: Var, index: Operand | int) -> ArrayRead:

@@ -53,6 +53,7 @@ from sarek_numba.ir.types import (
     Variant,
     Vec,
 )
+from sarek_numba.ir.walk import deep_recursion
 
 SCALAR_NAMES = {
     Scalar.BOOL: "bool",
@@ -308,3 +309,9 @@ def _flags(expr: Binary | Unary) -> str:
     if not (expr.weak or expr.unguarded):
         return ""
     return "." + "w" * expr.weak + "u" * expr.unguarded
+
+
+def expr_text(expr: Expr) -> str:
+    """The text of one expression, variables by name alone."""
+    with deep_recursion():
+        return ExprPrinter().expr(expr)

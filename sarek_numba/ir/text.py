@@ -98,12 +98,6 @@ def canonical_text(kernel: Kernel) -> str:
         return Printer(kernel, numbers=numbers).kernel(kernel, name="_")
 
 
-def expr_text(expr: Expr) -> str:
-    """The text of one expression, variables by name alone."""
-    with deep_recursion():
-        return ExprPrinter().expr(expr)
-
-
 def _with_carets(marked: str) -> str:
     """Each marked stretch replaced by its text, with carets on a line of their own below."""
     lines: list[str] = []
