@@ -16,7 +16,7 @@ from sarek_numba.frontend.infer import infer
 from sarek_numba.frontend.lower import lower
 from sarek_numba.frontend.typed import Captured, Typed
 from sarek_numba.ir.nodes import Kernel
-from sarek_numba.ir.text import to_text
+from sarek_numba.ir.text import text
 from sarek_numba.ir.verify import check_convergence, verify
 from sarek_numba.runtime.dump import dump
 
@@ -41,7 +41,7 @@ def compile_kernel(
         dump("numba", name, lambda: _numba_text(typed))
         dump("typed", name, lambda: _typed_text(typed))
         kernel = lower(typed, name=name, index_bits=index_bits)
-    dump("ir", name, lambda: to_text(kernel))
+    dump("ir", name, lambda: text(kernel))
     verify(kernel)
     check_convergence(kernel)
     return Compiled(kernel, typed.captures)

@@ -2,8 +2,8 @@
 
 Taken are Sarek's types (`sarek.float32`, `sarek.float32[:, ::1]`), NumPy's scalar types, dtypes
 and arrays (`numpy.ndarray`, `numpy.typing.NDArray[numpy.float32]`), and `bool`, `int`, `float`.
-Python's `int` and `float` leave a number weak and also take NumPy scalars of their kind. Anything
-else is refused: no annotation is ignored.
+Python's `int` and `float` leave a number weak and also take NumPy scalars of their kind; `Any` says
+nothing. Anything else is refused: no annotation is ignored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def stated_of(function: FunctionType, names: Sequence[str]) -> tuple[Stated, ...
             )
         ) from None
     return tuple(
-        read_annotation(function, name, found[name]) if name in found else None for name in names
+        None if found.get(name, Any) is Any else read_annotation(function, name, found[name])
+        for name in names
     )
 
 

@@ -19,7 +19,7 @@ from sarek_numba.ir.effects import effects_of
 from sarek_numba.ir.hash import content_hash
 from sarek_numba.ir.needs import Need, needs
 from sarek_numba.ir.nodes import Const, Kernel, SharedDecl
-from sarek_numba.ir.text import to_text
+from sarek_numba.ir.text import text
 from sarek_numba.ir.types import Scalar
 from sarek_numba.passes import optimise
 from sarek_numba.runtime.arguments import Arguments, Filler, fillers
@@ -190,7 +190,7 @@ def _prepare(device: Device, analysed: Analysed) -> _Prepared:
     kernel, driver = analysed.kernel, device.driver
     if driver.target is not None:
         target = driver.target
-        dump("optimised", kernel.name, lambda: to_text(optimise(kernel, target)))
+        dump("optimised", kernel.name, lambda: text(optimise(kernel, target)))
     dump("source", kernel.name, lambda: source(device, analysed))
     count("compiles")
     program = driver.prepare(kernel)

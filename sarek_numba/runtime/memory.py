@@ -81,14 +81,11 @@ def address(array: AnyArray) -> int:
     return start
 
 
-def extent(array: AnyArray) -> tuple[int, int]:
-    """First and past-the-end byte address of an array; equal where it has no elements."""
-    start = address(array)
-    if array.flags.forc:
-        return start, start + array.nbytes
-    if array.size == 0:
-        return start, start
-    end = start + array.itemsize
+def extent(array: AnyArray, origin: int) -> tuple[int, int]:
+    """First and past-the-end byte address of an array at an address; equal if it is empty."""
+    if array.flags.forc or array.size == 0:
+        return origin, origin + array.nbytes
+    start, end = origin, origin + array.itemsize
     for count, stride in zip(array.shape, array.strides, strict=True):
         if stride > 0:
             end += stride * (count - 1)
@@ -97,12 +94,14 @@ def extent(array: AnyArray) -> tuple[int, int]:
     return start, end
 
 
-def is_addressable(array: AnyArray) -> bool:
+def is_addressable(array: AnyArray, origin: int) -> bool:
     """Whether each element is a whole number of elements from an aligned address."""
-    if array.size == 0:
-        return True
     itemsize = array.itemsize
-    return address(array) % itemsize == 0 and not any(
+    if array.size == 0 or itemsize == 1:
+        return True
+    if origin % itemsize:
+        return False
+    return array.flags.forc or not any(
         stride % itemsize
         for count, stride in zip(array.shape, array.strides, strict=True)
         if count > 1
@@ -124,25 +123,29 @@ def arrange(arrays: Sequence[AnyArray], names: Sequence[str]) -> Arrangement:
 
     Raises InvalidArgument for an array that overlaps another and cannot be addressed as it lies.
     """
+    origins = [address(array) for array in arrays]
     regions: list[Region] = []
     placements: dict[int, Placement] = {}
     reach = 0
-    for start, end, members in _merged_extents(arrays):
-        staging = _staging(arrays, names, start, members)
+    for start, end, members in _merged_extents(arrays, origins):
+        staging = _staging(arrays, origins, names, start, members)
         phase = start % _ALIGNMENT if staging == "bytes" else 0
         region = Region(start, end, members, staging, phase)
         for member in members:
-            placements[member] = _place(arrays[member], len(regions), region)
-            reach = max(reach, region.size // arrays[member].itemsize)
+            array = arrays[member]
+            placements[member] = _place(array, origins[member], len(regions), region)
+            reach = max(reach, region.size // array.itemsize)
         regions.append(region)
     return Arrangement(tuple(regions), tuple(placements[i] for i in range(len(arrays))), reach)
 
 
-def _merged_extents(arrays: Sequence[AnyArray]) -> list[tuple[int, int, tuple[int, ...]]]:
+def _merged_extents(
+    arrays: Sequence[AnyArray], origins: Sequence[int]
+) -> list[tuple[int, int, tuple[int, ...]]]:
     """Extents, merged where they overlap, each with the arrays in it; empty arrays stay alone."""
     extents: list[tuple[int, int, tuple[int, ...]]] = []
-    for position, array in enumerate(arrays):
-        extents.append((*extent(array), (position,)))
+    for position, (array, origin) in enumerate(zip(arrays, origins, strict=True)):
+        extents.append((*extent(array, origin), (position,)))
     merged = [item for item in extents if item[0] == item[1]]
     furthest = 0
     for start, end, members in sorted(item for item in extents if item[0] < item[1]):
@@ -157,12 +160,18 @@ def _merged_extents(arrays: Sequence[AnyArray]) -> list[tuple[int, int, tuple[in
 
 
 def _staging(
-    arrays: Sequence[AnyArray], names: Sequence[str], start: int, members: Sequence[int]
+    arrays: Sequence[AnyArray],
+    origins: Sequence[int],
+    names: Sequence[str],
+    start: int,
+    members: Sequence[int],
 ) -> str | None:
-    awkward = [m for m in members if not is_addressable(arrays[m])]
+    awkward = [m for m in members if not is_addressable(arrays[m], origins[m])]
     if not awkward:
+        if len(members) == 1:
+            return None
         widest = max(arrays[m].itemsize for m in members)
-        return "bytes" if len(members) > 1 and start % widest else None
+        return "bytes" if start % widest else None
     if len(members) == 1:
         return "elements"
     others = ", ".join(f"'{names[m]}'" for m in members if m != awkward[0])
@@ -172,21 +181,23 @@ def _staging(
     )
 
 
-def _place(array: AnyArray, region_index: int, region: Region) -> Placement:
+def _place(array: AnyArray, origin: int, region_index: int, region: Region) -> Placement:
+    size = array.size
     if region.staging == "elements":
-        return Placement(region_index, 0, "C", array.shape, (), array.size)
-    offset = 0
-    if array.size:
-        offset = (address(array) - region.start + region.phase) // array.itemsize
+        return Placement(region_index, 0, "C", array.shape, (), size)
+    itemsize = array.itemsize
+    offset = (origin - region.start + region.phase) // itemsize if size else 0
+    flags = array.flags
     layout = "A"
-    if offset == 0:
-        flags = array.flags
-        layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+    if offset == 0 and flags.forc:
+        layout = "C" if flags.c_contiguous else "F"
     strides = tuple(
-        stride // array.itemsize if count > 1 else 0
-        for count, stride in zip(array.shape, array.strides, strict=True)
+        [
+            stride // itemsize if count > 1 else 0
+            for count, stride in zip(array.shape, array.strides, strict=True)
+        ]
     )
-    return Placement(region_index, offset, layout, array.shape, strides, array.size)
+    return Placement(region_index, offset, layout, array.shape, strides, size)
 
 
 # --- binding --------------------------------------------------------------------------------------
