@@ -1,0 +1,144 @@
+"""LLVM and the native device: compiling modules, binding host memory.
+
+llvmlite and ctypes are used here and nowhere else in this backend.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import platform
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from sarek_native.capabilities import device_record
+from sarek_native.emit import Module
+from sarek_native.groups import Variant
+from sarek_native.runtime import Buffer, Entry, NativeProgram
+from sarek_numba.capability import DeviceRecord
+from sarek_numba.codegen.target import Target
+from sarek_numba.errors import SourceCompilationError
+from sarek_numba.ir.nodes import Kernel
+from sarek_numba.passes import optimise
+from sarek_numba.runtime.device import Bytes
+
+# Lanes by the bits of the machine's vectors: two registers of float32, which hides latency.
+_LANES = {512: 32, 256: 16, 128: 8}
+_LARGE = 20_000  # instructions, beyond which LLVM's costlier passes are left out
+
+_PROTOTYPE = ctypes.CFUNCTYPE(  # a call releases the GIL
+    None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
+
+
+@dataclass(slots=True)
+class Compiled:
+    """Machine code in memory; it lives as long as `engine` does."""
+
+    entry: Entry
+    engine: Any
+
+
+class Compiler:
+    """LLVM for the CPU of this machine."""
+
+    def __init__(self) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        library = ctypes.util.find_library("m")
+        if library is not None:
+            llvm.load_library_permanently(library)
+        self._lock = threading.Lock()
+        self.cpu: str = llvm.get_host_cpu_name()
+        features = llvm.get_host_cpu_features()
+        self.features: str = features.flatten()
+        self.vector_bits = 512 if features.get("avx512f") else 256 if features.get("avx2") else 128
+        self.lanes = _LANES[self.vector_bits]
+
+    def _machine(self, effort: int) -> Any:
+        target = llvm.Target.from_default_triple()
+        return target.create_target_machine(cpu=self.cpu, features=self.features, opt=effort)
+
+    def _optimised(self, module: Module) -> tuple[Any, Any]:
+        try:
+            parsed = llvm.parse_assembly(module.text)
+        except RuntimeError as error:
+            raise SourceCompilationError("LLVM refused its input", module.text, str(error)) from None
+        machine = self._machine(1 if module.instructions > _LARGE else 3)
+        parsed.triple = machine.triple
+        parsed.data_layout = str(machine.target_data)
+        effort = 1 if module.instructions > _LARGE else 2
+        # lanes are vectors already: LLVM's own vectorisers have nothing to add
+        options = llvm.create_pipeline_tuning_options(speed_level=effort)
+        options.loop_vectorization = options.slp_vectorization = False
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(parsed, builder)
+        return parsed, machine
+
+    def compile(self, module: Module) -> Compiled:
+        with self._lock:
+            parsed, machine = self._optimised(module)
+            engine = llvm.create_mcjit_compiler(parsed, machine)
+            engine.finalize_object()
+            return Compiled(_PROTOTYPE(engine.get_function_address("kernel")), engine)
+
+    def assembly(self, module: Module) -> str:
+        """The machine code as text."""
+        with self._lock:
+            parsed, machine = self._optimised(module)
+            text: str = machine.emit_assembly(parsed)
+            return text
+
+
+class NativeDriver:
+    """The CPU as one device."""
+
+    target: Target = Target("native", address_bits=64, calls=True, inline_barriers=True)
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        return Compiler()
+
+    @cached_property
+    def record(self) -> DeviceRecord:
+        version = ".".join(map(str, llvm.llvm_version_info))
+        identity = (
+            ("llvmlite", llvmlite.__version__),
+            ("LLVM", version),
+            ("cpu", llvm.get_host_cpu_name()),
+            ("machine", platform.machine()),
+            ("features", llvm.get_host_cpu_features().flatten()),
+        )
+        return device_record(f"{llvm.get_host_cpu_name()} through LLVM {version}", identity)
+
+    def prepare(self, kernel: Kernel) -> NativeProgram:
+        return self.program(optimise(kernel, self.target))
+
+    def program(self, legal: Kernel) -> NativeProgram:
+        """The program of a kernel that is legal for this target already."""
+        return NativeProgram(legal, self.compiler)
+
+    def source(self, kernel: Kernel) -> str:
+        """LLVM IR for blocks whose rows fill lane groups, before LLVM's own passes."""
+        place = f", {kernel.span}" if kernel.span else ""
+        text = self.prepare(kernel).source
+        return f"; kernel {kernel.name}{place}\n{text}"
+
+    def assembly(self, kernel: Kernel, variant: Variant | None = None) -> str:
+        """The machine code that `prepare` would give, as text."""
+        program = self.prepare(kernel)
+        return self.compiler.assembly(program.module(variant or Variant()))
+
+    def bind(self, memory: Bytes, *, read: bool, written: bool) -> Buffer:
+        """Host memory is device memory."""
+        return Buffer(memory.ctypes.data, memory)
+
+    def unbind(self, buffer: Buffer) -> None:
+        """Nothing was copied."""
+
+
