@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+from sarek_numba.errors import raise_diagnostics
 from sarek_numba.frontend.infer import infer
 from sarek_numba.frontend.lower import lower
 from sarek_numba.frontend.typed import Captured, Typed
+from sarek_numba.ir.convergence import check_convergence
 from sarek_numba.ir.nodes import Kernel
 from sarek_numba.ir.text import text
-from sarek_numba.ir.verify import check_convergence, verify
+from sarek_numba.ir.verify import verify
 from sarek_numba.runtime.dump import dump
 
 # Numba's inference shares state between functions.
@@ -43,7 +45,7 @@ def compile_kernel(
         kernel = lower(typed, name=name, index_bits=index_bits)
     dump("ir", name, lambda: text(kernel))
     verify(kernel)
-    check_convergence(kernel)
+    raise_diagnostics(check_convergence(kernel))
     return Compiled(kernel, typed.captures)
 
 

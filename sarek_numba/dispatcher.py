@@ -22,7 +22,6 @@ import numpy as np
 from numba.core import types
 from numba.np.numpy_support import from_dtype
 
-from sarek_numba.compile import compile_kernel
 from sarek_numba.errors import ArgumentCountError, Diagnostic, LaunchError, UnsupportedConstruct
 from sarek_numba.frontend.typed import Captured
 from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT
@@ -182,6 +181,8 @@ class Dispatcher:
             return made.analysed
 
     def _compile(self, kinds: Sequence[Kind], index_bits: int) -> _Specialisation:
+        from sarek_numba.compile import compile_kernel  # decorating loads no compiler
+
         numba_types = tuple(map(numba_type, kinds))
         compiled = compile_kernel(self.py_func, numba_types, self.__name__, index_bits)
         analysed = launching.analyse(compiled.kernel, self.signature.names)

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from sarek_numba import capability
 from sarek_numba.errors import InvalidArgument, LengthOverflow, StreamError
 from sarek_numba.ir.effects import arguments as arguments_of
 from sarek_numba.ir.effects import effects_of
-from sarek_numba.ir.hash import content_hash
 from sarek_numba.ir.needs import Need, needs
 from sarek_numba.ir.nodes import Const, Kernel, SharedDecl
-from sarek_numba.ir.text import text
+from sarek_numba.ir.text import canonical_text, text
 from sarek_numba.ir.types import Scalar
-from sarek_numba.passes import optimise
 from sarek_numba.runtime.arguments import Arguments, Filler, fillers
 from sarek_numba.runtime.cache import Memo, count
 from sarek_numba.runtime.device import Dimensions, Program
@@ -66,7 +65,11 @@ def analyse(kernel: Kernel, names: Sequence[str]) -> Analysed:
     effects = effects_of(kernel)
     return Analysed(
         kernel=kernel,
-        identity=(content_hash(kernel), kernel.name, str(kernel.span)),
+        identity=(
+            sha256(canonical_text(kernel).encode()).hexdigest(),
+            kernel.name,
+            str(kernel.span),
+        ),
         names=tuple(names),
         needs=tuple(needs(kernel)),
         reads=arguments_of(kernel, effects.reads),
@@ -168,6 +171,8 @@ def _find_refusals(device: Device, analysed: Analysed) -> list[capability.Refusa
     kernel = analysed.kernel
     refused = capability.check(kernel.name, analysed.needs, device.record)
     if refused and device.driver.target is not None:
+        from sarek_numba.passes import optimise
+
         legal = optimise(kernel, device.driver.target)
         refused = capability.check(kernel.name, needs(legal), device.record)
     return refused
@@ -189,6 +194,8 @@ def _make_source(device: Device, analysed: Analysed) -> str:
 def _prepare(device: Device, analysed: Analysed) -> _Prepared:
     kernel, driver = analysed.kernel, device.driver
     if driver.target is not None:
+        from sarek_numba.passes import optimise
+
         target = driver.target
         dump("optimised", kernel.name, lambda: text(optimise(kernel, target)))
     dump("source", kernel.name, lambda: source(device, analysed))
