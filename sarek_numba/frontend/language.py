@@ -115,15 +115,12 @@ def _reflected(operation: Callable[[Any, Any], Any]) -> Any:
 
 
 class GlobalThreadId:
-    """`global_idx.x` as one object that behaves as that Python int; calling it gives the int."""
+    """`global_idx.x` as one object that behaves as that Python int."""
 
     __array_ufunc__ = None  # NumPy leaves the operators to this class
     __hash__ = None  # type: ignore[assignment] # its value changes from thread to thread
 
     def __index__(self) -> int:
-        return global_idx.x
-
-    def __call__(self) -> int:
         return global_idx.x
 
     def __bool__(self) -> bool:

@@ -28,9 +28,10 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """A function to compile, the tree it was written as, and a position for each bytecode."""
+    """A function to compile, the user's own, its tree, and a position for each bytecode."""
 
     function: FunctionType
+    original: FunctionType
     tree: FunctionNode | ast.Lambda | None
     positions: tuple[tuple[int | None, int | None, int | None, int | None], ...]
 
@@ -66,11 +67,12 @@ class Source:
 def read(function: FunctionType) -> Source:
     """The source of a function, rewritten where its tree asks for it."""
     tree = parse(function)
+    original = function
     if isinstance(tree, ast.FunctionDef) and _needs_rewriting(function, tree):
-        recompiled = parse(function)  # rewriting changes the tree that it is given
-        assert isinstance(recompiled, ast.FunctionDef)
-        function = recompile(function, recompiled)
-    return Source(function, tree, tuple(function.__code__.co_positions()))
+        consumed = parse(function)  # rewriting changes the tree that it is given
+        assert isinstance(consumed, ast.FunctionDef)
+        function = recompile(function, consumed)
+    return Source(function, original, tree, tuple(function.__code__.co_positions()))
 
 
 def parse(function: FunctionType) -> FunctionNode | ast.Lambda | None:
@@ -186,8 +188,9 @@ def _barrier_of(superstep: ast.With) -> ast.stmt:
     def on(node: Any) -> Any:
         return ast.copy_location(node, call)
 
-    function = on(ast.Attribute(value=call.func, attr="barrier", ctx=ast.Load())) return
-    on(ast.Expr(on(ast.Call(func=function, args=[], keywords=[]))))  # type: ignore[no-any-return]
+    function = on(ast.Attribute(value=call.func, attr="barrier", ctx=ast.Load()))
+    statement: ast.stmt = on(ast.Expr(on(ast.Call(func=function, args=[], keywords=[]))))
+    return statement
 
 
 def recompile(function: FunctionType, tree: ast.FunctionDef) -> FunctionType:

@@ -1,9 +1,10 @@
 """`Typed`: what inference hands to structuring and lowering. Data only.
 
-`Typed.function_ir` is Numba's IR of the function in SSA form: phis are `Expr("phi")` assignments at
-the heads of blocks, there are no `Del`s, blocks that None arguments or constants make unreachable
-are gone, and a failing assertion is a `StaticRaise` of AssertionError with at most one string.
-`with sarek.superstep():` is its body followed by a call of `barrier`.
+`Typed.function_ir` is Numba's IR of the function in SSA form: phis are `Expr("phi")` assignments
+at the heads of blocks, there are no `Del`s, blocks that None arguments or constants make
+unreachable are gone, a phi's incoming value may be `ir.UNDEFINED`, and a failing assertion is a
+`StaticRaise` of AssertionError with at most one string. `with sarek.superstep():` is its body
+followed by a call of `barrier`.
 
 `Typed.types` gives every variable its type:
 - a strong number: Numba's `types.Integer`, `types.Float`, `types.boolean`;
@@ -13,7 +14,7 @@ are gone, and a failing assertion is a `StaticRaise` of AssertionError with at m
 - `types.BaseTuple` (UniTuple, Tuple): its `types` are the items';
 - `extensions.RangeType`, `extensions.IteratorType`: of `getiter` and `iternext`;
 - `extensions.CompileTime` and `types.NoneType`: nothing to compute; drop the assignment;
-- `types.SliceType`: slices exist only as indices; a slice is made by a `MakeSlice` operation.
+- `extensions.SliceType`: slices exist only as indices, made by `MakeSlice` or `Constant(slice)`.
 
 `Typed.operations` gives the instructions that compute something an `Operation`. Its key is the
 value of an assignment (`ir.Expr`, `ir.Global`, `ir.FreeVar`, `ir.Const`) or a `SetItem` statement.
@@ -51,7 +52,7 @@ Type = types.Type
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value known while compiling: a bool, int, float, NumPy scalar, or a tuple of such.
+    """A value known while compiling: a bool, int, float, NumPy scalar, slice, or a tuple of such.
 
     No operands. The result type says what it is a constant of.
     """
@@ -157,7 +158,7 @@ class MakeRange:
 
 @dataclass(frozen=True, slots=True)
 class Iterate:
-    """`getiter` of (a range or a tuple): a tuple is unrolled, its items converted to the item type."""
+    """`getiter` of (a range or a tuple): a tuple is unrolled, items converted to one type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,10 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class MakeSlice:
-    """`slice`: (start, stop) or (start, stop, step); each a whole number or None."""
+    """`slice`: (start, stop) or (start, stop, step); each a whole number or None.
+
+    Whole numbers are converted to weak ints.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,8 +213,11 @@ def meet(weak: Type, strong: Type) -> Type:
 def promote(left: Type, right: Type) -> Type:
     """The type in which an operation on two numbers is done: NumPy 2's."""
     if isinstance(left, Weak) and isinstance(right, Weak):
-        both_int = isinstance(left, WeakInt) and isinstance(right, WeakInt)
-        return WEAK_INT if both_int else WEAK_FLOAT
+        if not (isinstance(left, WeakInt) and isinstance(right, WeakInt)):
+            return WEAK_FLOAT
+        check_fit(left, types.int64)  # in which run-time Python ints compute
+        check_fit(right, types.int64)
+        return WEAK_INT
     if isinstance(left, Weak):
         return meet(left, right)
     if isinstance(right, Weak):

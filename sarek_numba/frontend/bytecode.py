@@ -1,0 +1,189 @@
+"""Numba's IR of a function, in SSA form, ready for typing.
+
+Comes in: a `Source` and the types of the arguments. Goes out: a `FunctionIR` as `typed` describes.
+In between: Numba's interpreter of bytecode, with the offset of each bytecode as the column of its
+`Loc`; pruning of what None arguments and constants decide; one copy of what CPython duplicates;
+SSA. Raises `CompileError` for bytecode that is outside the kernel language.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from numba.core import bytecode, interpreter, ir, types
+from numba.core.analysis import dead_branch_prune
+from numba.core.errors import (
+    NotDefinedError,
+    NumbaError,
+    NumbaIRAssumptionWarning,
+    UnsupportedBytecodeError,
+)
+from numba.core.ssa import reconstruct_ssa
+
+from sarek_numba.errors import CompileError, Diagnostic, UnboundLocal, UnsupportedConstruct
+from sarek_numba.frontend.source import Source
+from sarek_numba.frontend.tails import merge_tails
+from sarek_numba.span import Span
+
+
+def interpret(source: Source, argument_types: tuple[types.Type, ...]) -> ir.FunctionIR:
+    """The IR of a function for arguments of these types."""
+    identity = bytecode.FunctionIdentity.from_function(source.function)
+    reader = _Interpreter(identity)
+    try:
+        function_ir = reader.interpret(bytecode.ByteCode(identity))
+    except (NumbaError, NotImplementedError) as error:
+        raise _refusal(error, reader.loc, source) from None
+    _define_early_reads(function_ir, reader.early_reads)
+    if any(isinstance(type, types.NoneType) for type in argument_types) or _has_constants(
+        function_ir
+    ):
+        dead_branch_prune(function_ir, argument_types)
+    _settle_raises(function_ir, source)
+    merge_tails(function_ir, source.span_of)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaIRAssumptionWarning)
+        reconstruct_ssa(function_ir)
+    _drop_undefined(function_ir)
+    return function_ir
+
+
+class _Interpreter(interpreter.Interpreter):  # type: ignore[misc] # Numba ships no types
+    """Numba's interpreter with exact places, and with locals that are read before they are set.
+
+    In a loop the assignment may come later in the text and earlier in time.
+    """
+
+    def __init__(self, identity: Any) -> None:
+        super().__init__(identity)
+        self.early_reads: dict[str, ir.Loc] = {}
+
+    def _dispatch(self, inst: Any, kws: Any) -> Any:
+        self.loc = ir.Loc(self.loc.filename, inst.lineno, inst.offset)
+        return super()._dispatch(inst, kws)
+
+    def get(self, name: str) -> Any:
+        try:
+            return super().get(name)
+        except NotDefinedError:
+            if name not in self.code_locals:
+                raise
+            self.early_reads.setdefault(name, self.loc)
+            return self.current_scope.get_or_define(name, loc=self.loc)
+
+
+def _define_early_reads(function_ir: ir.FunctionIR, names: dict[str, ir.Loc]) -> None:
+    """Give such locals a definition on entry, so that SSA finds the reads that it reaches."""
+    entry = function_ir.blocks[min(function_ir.blocks)]
+    for name, loc in names.items():
+        undefined = ir.Expr.undef(loc)
+        entry.body.insert(0, ir.Assign(undefined, entry.scope.get(name), loc))
+        function_ir._definitions[name].append(undefined)
+
+
+def _has_constants(function_ir: ir.FunctionIR) -> bool:
+    """Whether a branch may be decided: whether it tests something else than a computed value."""
+    return any(isinstance(block.body[-1], ir.Branch) for block in function_ir.blocks.values())
+
+
+def _drop_undefined(function_ir: ir.FunctionIR) -> None:
+    """Write `ir.UNDEFINED` for variables that hold nothing, wherever a phi takes them."""
+    empty = {
+        statement.target.name
+        for block in function_ir.blocks.values()
+        for statement in block.body
+        if isinstance(statement, ir.Assign)
+        and isinstance(statement.value, ir.Expr)
+        and statement.value.op == "undef"
+    }
+    if not empty:
+        return
+    for block in function_ir.blocks.values():
+        for statement in block.body:
+            if (
+                isinstance(statement, ir.Assign)
+                and isinstance(statement.value, ir.Expr)
+                and statement.value.op == "phi"
+            ):
+                values = statement.value.incoming_values
+                values[:] = [
+                    ir.UNDEFINED if getattr(value, "name", None) in empty else value
+                    for value in values
+                ]
+
+
+# --- raise ----------------------------------------------------------------------------------------
+
+
+def _settle_raises(function_ir: ir.FunctionIR, source: Source) -> None:
+    """Failing assertions as `StaticRaise`; any other `raise` is refused."""
+    for block in function_ir.blocks.values():
+        last = block.body[-1]
+        if not isinstance(last, ir.Raise):
+            continue
+        defined = {s.target.name: s for s in block.body if isinstance(s, ir.Assign)}
+        exception = defined.get(last.exception.name) if last.exception is not None else None
+        arguments = None if exception is None else _assertion(exception.value, defined)
+        if exception is None or arguments is None:
+            raise CompileError(
+                Diagnostic(
+                    UnsupportedConstruct,
+                    "`raise` is not part of the kernel language",
+                    source.span_of(last),
+                    "write an `assert`, which the oracle checks",
+                )
+            )
+        block.body = [s for s in block.body if not _belongs(s, exception, defined)]
+        block.body.append(ir.StaticRaise(AssertionError, arguments, last.loc))
+
+
+def _assertion(value: Any, defined: dict[str, ir.Assign]) -> tuple[str, ...] | None:
+    """The arguments of an AssertionError with at most one constant string; None for another."""
+    if isinstance(value, ir.Global):
+        return () if value.value is AssertionError else None
+    if not (isinstance(value, ir.Expr) and value.op == "call" and value.func.name in defined):
+        return None
+    if _assertion(defined[value.func.name].value, defined) != () or value.kws:
+        return None
+    texts = [defined[arg.name].value for arg in value.args if arg.name in defined]
+    if len(texts) != len(value.args) or len(texts) > 1:
+        return None
+    if not all(isinstance(text, ir.Const) and isinstance(text.value, str) for text in texts):
+        return None
+    return tuple(text.value for text in texts)
+
+
+def _belongs(statement: Any, exception: ir.Assign, defined: dict[str, ir.Assign]) -> bool:
+    """Whether a statement is the raise, or only makes what it raises."""
+    if isinstance(statement, ir.Raise) or statement is exception:
+        return True
+    value = exception.value
+    if not (isinstance(value, ir.Expr) and value.op == "call"):
+        return False
+    parts = [value.func.name, *(arg.name for arg in value.args)]
+    return any(statement is defined.get(name) for name in parts)
+
+
+# --- what Numba refuses ---------------------------------------------------------------------------
+
+
+def _refusal(error: Exception, loc: ir.Loc, source: Source) -> CompileError:
+    """Numba's refusal of bytecode in this package's words."""
+    place: Span = source.span_of(loc)
+    if isinstance(error, NotDefinedError):
+        return UnboundLocal(
+            Diagnostic(UnboundLocal, f"local {error.name!r} is read but never assigned", place)
+        )
+    name = "this construct"
+    if isinstance(error, (NotImplementedError, UnsupportedBytecodeError)):
+        opcode = getattr(error.args[0] if error.args else None, "opname", None)
+        name = f"the bytecode {opcode}" if opcode else name
+    return UnsupportedConstruct(
+        Diagnostic(
+            UnsupportedConstruct,
+            f"{name} is not part of the kernel language",
+            place,
+            "use assignments, arithmetic, if, while, for over range, and calls",
+        )
+    )

@@ -1,0 +1,280 @@
+"""The typing context: types of values, of attributes and of calls, and who calls whom.
+
+It is a Numba context without Numba's own rules: what `rules` does not know has no meaning.
+"""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+import enum
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+from numba.core import ir, types
+from numba.core.typing.context import BaseContext
+
+from sarek_numba.errors import UnknownName, UnsupportedConstruct
+from sarek_numba.frontend import language, rules
+from sarek_numba.frontend.extensions import CompileTime
+from sarek_numba.frontend.functions import DeviceFunction
+from sarek_numba.frontend.rules.arrays import array_attribute, is_captured_array
+from sarek_numba.frontend.rules.builtins import refused_builtin
+from sarek_numba.frontend.rules.types import constructor, numba_type, refused
+from sarek_numba.frontend.typed import Constant, Operation, TupleItem, Type, Typed
+from sarek_numba.frontend.weak import Refusal, WeakFloat, WeakInt, describe, tuple_of
+
+Instantiate = Callable[[FunctionType, tuple[Type, ...]], Typed]
+
+
+class Context(BaseContext):  # type: ignore[misc] # Numba ships no types
+    """One compilation: it keeps the specialisations of the device functions that it meets.
+
+    `instantiate` types a device function; `infer` gives it, since the two need each other.
+    """
+
+    def __init__(self, instantiate: Instantiate) -> None:
+        super().__init__()
+        self._instantiate = instantiate
+        self._known: dict[tuple[FunctionType, tuple[Type, ...]], Typed] = {}
+        self._open: list[FunctionType] = []
+
+    def _load_builtins(self) -> None:
+        """None of Numba's own: they would answer where the rules here refuse."""
+
+    def specialise(self, function: FunctionType, args: tuple[Type, ...]) -> Typed:
+        """The function typed for these arguments; refuses recursion."""
+        key = (function, args)
+        if key in self._known:
+            return self._known[key]
+        if function in self._open:
+            raise Refusal(
+                f"{function.__name__} calls itself",
+                "write a loop; recursion is not in this version",
+                UnsupportedConstruct,
+            )
+        self._open.append(function)
+        try:
+            typed = self._known[key] = self._instantiate(function, args)
+        finally:
+            self._open.pop()
+        return typed
+
+    # --- what Numba's inferer asks for ------------------------------------------------------------
+
+    def resolve_value_type(self, value: Any) -> Type:
+        return type_of_value(value)
+
+    def resolve_value_type_prefer_literal(self, value: Any) -> Type:
+        return type_of_value(value)
+
+    def unify_pairs(self, first: Type, second: Type) -> Type:
+        raise AssertionError("variables are joined by phis alone")
+
+    def can_convert(self, fromty: Type, toty: Type) -> Any:
+        raise AssertionError("no type variable is locked")
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def type_of_value(value: Any) -> Type:
+    """The type of a Python value that the kernel's text or surroundings hold."""
+    if value is None:
+        return types.none
+    if isinstance(value, (bool, np.bool_)):
+        return types.boolean
+    if isinstance(value, np.generic):
+        return numba_type(value.dtype)
+    if isinstance(value, int):
+        return WeakInt.of(int(value))
+    if isinstance(value, float):
+        return WeakFloat(float(value))
+    if isinstance(value, complex):
+        raise Refusal("complex numbers are not in this version", "use two floats")
+    if isinstance(value, language.GlobalThreadId):
+        return WeakInt()
+    if isinstance(value, tuple):
+        items = tuple(map(type_of_value, value))
+        if type(value) is tuple:
+            return tuple_of(items)
+        return types.BaseTuple.from_types(items, type(value))
+    if isinstance(value, (list, dict, set, frozenset, bytes)):
+        raise Refusal(
+            f"a {type(value).__name__} cannot be used in a kernel",
+            "use a tuple of constants, or pass an array",
+            UnsupportedConstruct,
+        )
+    return CompileTime(value)
+
+
+def operation_of_value(value: Any) -> Operation | None:
+    """The operation that makes a captured value; None for what exists only while compiling."""
+    if isinstance(value, language.GlobalThreadId):
+        return rules.kernel.global_thread_id()
+    kind = type_of_value(value)
+    if isinstance(kind, (CompileTime, types.NoneType)):
+        return None
+    return Operation(Constant(_plain(value)), (), kind)
+
+
+def _plain(value: Any) -> Any:
+    """Enumeration members as their numbers, and so on into tuples."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    if isinstance(value, enum.Enum) and isinstance(value, (int, float)):
+        return int(value) if isinstance(value, int) else float(value)
+    return value
+
+
+# --- attributes -----------------------------------------------------------------------------------
+
+
+def attribute(owner: Type, name: str) -> tuple[Type, Operation | None, Any]:
+    """What `owner.name` is: its type, its operation if it computes something, its Python value.
+
+    The value is `MISSING` unless the attribute is one of a compile-time object.
+    """
+    if isinstance(owner, types.Array):
+        return (*_array_attribute(owner, name), MISSING)
+    if isinstance(owner, types.BaseTuple):
+        return (*_field(owner, name), MISSING)
+    if isinstance(owner, CompileTime):
+        return _object_attribute(owner.value, name)
+    raise Refusal(f"{describe(owner)} has no attribute {name!r}", None, UnknownName)
+
+
+MISSING = object()
+
+_ARRAY_NAMES = ("shape", "size", "ndim", "T", "dtype")
+
+
+def _array_attribute(array: Type, name: str) -> tuple[Type, Operation | None]:
+    if name == "dtype":
+        return CompileTime(np.dtype(array.dtype.name)), None
+    operation = array_attribute(array, name)
+    if operation is not None:
+        return operation.result, operation
+    if hasattr(np.ndarray, name):
+        raise Refusal(
+            f"arrays have no .{name} in a kernel",
+            "work on elements, or before the launch",
+            UnsupportedConstruct,
+        )
+    raise Refusal(f"an array has no attribute {name!r}", closest(name, _ARRAY_NAMES), UnknownName)
+
+
+def _field(items: Type, name: str) -> tuple[Type, Operation]:
+    fields = getattr(items, "fields", ())
+    if name not in fields:
+        raise Refusal(f"a tuple has no attribute {name!r}", closest(name, fields), UnknownName)
+    index = fields.index(name)
+    return items.types[index], Operation(TupleItem(index), (items,), items.types[index])
+
+
+def _object_attribute(value: Any, name: str) -> tuple[Type, Operation | None, Any]:
+    if isinstance(value, language.Axes):
+        operation = rules.kernel.coordinate(value, name)
+        if operation is None:
+            raise Refusal(
+                f"{value!r} has no attribute {name!r}", "its axes are x, y and z", UnknownName
+            )
+        return operation.result, operation, MISSING
+    if not _is_open(value):
+        hint = None
+        if is_captured_array(CompileTime(value)):
+            hint = "write sarek.const.array_like(a) in the kernel, or pass it as an argument"
+        raise Refusal(
+            f"attributes of a {type(value).__name__} cannot be used in a kernel",
+            hint or "capture the number itself",
+            UnsupportedConstruct,
+        )
+    try:
+        member = getattr(value, name)
+    except AttributeError:
+        shown = getattr(value, "__name__", None) or repr(value)
+        raise Refusal(
+            f"{shown} has no attribute {name!r}", closest(name, dir(value)), UnknownName
+        ) from None
+    return type_of_value(member), operation_of_value(member), member
+
+
+def _is_open(value: Any) -> bool:
+    """Whether a kernel may read the attributes of an object: modules, types, the language's own."""
+    if isinstance(value, (ModuleType, type, np.dtype, enum.Enum)):
+        return True
+    return type(value).__module__ in (language.__name__, "sarek_numba.frontend.functions")
+
+
+def closest(name: str, names: Any) -> str | None:
+    """A hint that names what was probably meant."""
+    found = difflib.get_close_matches(name, [str(each) for each in names], n=1)
+    return f"did you mean {found[0]!r}?" if found else None
+
+
+# --- calls ----------------------------------------------------------------------------------------
+
+
+def find_rule(callee: Any) -> rules.Rule:
+    """The rule of a Python object that is called; a `Refusal` where there is none."""
+    found = rules.lookup(callee) or constructor(callee)
+    if found is None:
+        raise not_callable(callee)
+    return found
+
+
+def name_of(callee: Any) -> str:
+    """A callable as the user writes it."""
+    name = getattr(callee, "__name__", None)
+    return name if isinstance(name, str) else repr(callee)
+
+
+def device_function(callee: Any) -> FunctionType | None:
+    """The Python function behind a device function or a function of `numba.njit`."""
+    if isinstance(callee, DeviceFunction):
+        return callee.function
+    if type(callee).__module__.startswith("numba.") and hasattr(callee, "py_func"):
+        function: FunctionType = callee.py_func
+        return function
+    return None
+
+
+def not_callable(callee: Any) -> Refusal:
+    """Why an object cannot be called in a kernel."""
+    if isinstance(callee, language.NotYet):
+        return refused(callee)
+    builtin = refused_builtin(callee)
+    if builtin is not None:
+        return builtin
+    if isinstance(callee, FunctionType):
+        return Refusal(
+            f"{callee.__name__} is a plain Python function",
+            "decorate it with @sarek.function",
+            UnsupportedConstruct,
+        )
+    name = name_of(callee)
+    module = getattr(callee, "__module__", None) or _module_of(callee)
+    if isinstance(callee, (BuiltinFunctionType, np.ufunc, type)) or module:
+        qualified = f"{module}.{name}" if module and module != "builtins" else name
+        return Refusal(f"{qualified} has no meaning in a kernel", None, UnsupportedConstruct)
+    return Refusal(f"{name} cannot be called in a kernel", None, UnsupportedConstruct)
+
+
+def _module_of(callee: Any) -> str | None:
+    return "numpy" if isinstance(callee, np.ufunc) else None
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def unknown_name(name: str, function: FunctionType) -> Refusal:
+    """The refusal of a name that nothing defines."""
+    names = [*function.__globals__, *dir(builtins), *function.__code__.co_varnames]
+    return Refusal(f"name {name!r} is not defined", closest(name, names), UnknownName)
+
+
+def undefined(value: Any) -> bool:
+    """Whether Numba found no value for a global or a free variable."""
+    return value is ir.UNDEFINED

@@ -1,0 +1,231 @@
+"""Inference: a Python function and the types of its arguments become a `Typed`.
+
+`infer` refuses what is outside the kernel language, and everything whose types have no meaning, all
+findings of a stage at once as one `CompileError`: first those of the syntax tree, then those of the
+bytecode, then those of the types.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+from numba.core import ir, types
+
+from sarek_numba.errors import (
+    CompileError,
+    Diagnostic,
+    TypingError,
+    UnboundLocal,
+    raise_diagnostics,
+)
+from sarek_numba.frontend import syntax
+from sarek_numba.frontend.bytecode import interpret
+from sarek_numba.frontend.context import Context
+from sarek_numba.frontend.extensions import CompileTime, SliceType
+from sarek_numba.frontend.inferer import Inferer, findings
+from sarek_numba.frontend.notes import notes_on
+from sarek_numba.frontend.source import Source, read
+from sarek_numba.frontend.typed import Call, Captured, Parameter, Type, Typed
+from sarek_numba.frontend.weak import Refusal, describe, join
+
+
+def infer(function: FunctionType, argument_types: tuple[Type, ...]) -> Typed:
+    """Type a kernel, and all device functions that it calls, for arguments of these types.
+
+    The types are those of `arguments.typeof_argument`. Raises a `CompileError`.
+    """
+    context = Context(lambda callee, args: _Stage(callee, args, context, kernel=False).run())
+    return _Stage(function, argument_types, context, kernel=True).run()
+
+
+class _Stage:
+    """The typing of one function."""
+
+    def __init__(
+        self, function: FunctionType, args: tuple[Type, ...], context: Context, kernel: bool
+    ) -> None:
+        self.args = args
+        self.context = context
+        self.kernel = kernel
+        self.source: Source = read(function)
+        self.diagnostics: list[Diagnostic] = []
+
+    def run(self) -> Typed:
+        raise_diagnostics(syntax.check(self.source))
+        function_ir = interpret(self.source, self.args)
+        inferer = Inferer(self.context, function_ir, self.source)
+        inferer.solve(self.args)
+        self._collect(inferer)
+        self._check_unbound(inferer)
+        result = self._result(inferer)
+        self._check_array_joins(inferer)
+        raise_diagnostics(_ordered(self.diagnostics))
+        return self._typed(inferer, result)
+
+    def _typed(self, inferer: Inferer, result: Type) -> Typed:
+        names = {name: known.type for name, known in inferer.typevars.items() if known.type}
+        captures = list(inferer.captures.values())
+        callees: dict[Typed, None] = {}
+        for operation in inferer.operations.values():
+            if isinstance(operation.what, Call):
+                for each in (*operation.what.callee.callees, operation.what.callee):
+                    callees.setdefault(each)
+        for callee in callees:
+            captures += callee.captures
+        function = self.source.original
+        return Typed(
+            name=function.__name__,
+            function=function,
+            function_ir=inferer.func_ir,
+            parameters=tuple(
+                Parameter(name, index, type)
+                for index, (name, type) in enumerate(
+                    zip(inferer.func_ir.arg_names, self.args, strict=True)
+                )
+            ),
+            types=names,
+            operations=inferer.operations,
+            result=result,
+            source=self.source,
+            captures=_distinct(captures),
+            callees=tuple(callees),
+            notes=notes_on(inferer),
+        )
+
+    # --- findings ---------------------------------------------------------------------------------
+
+    def _collect(self, inferer: Inferer) -> None:
+        for loc, error in inferer.failures.values():
+            self.diagnostics += findings(loc, error, inferer)
+
+    def _refuse(self, node: Any, message: str, hint: str | None, error: Any = TypingError) -> None:
+        self.diagnostics.append(Diagnostic(error, message, self.source.span_of(node), hint))
+
+    def _check_unbound(self, inferer: Inferer) -> None:
+        """Reads of locals that no path assigns."""
+        empty = _never_assigned(inferer)
+        if not empty:
+            return
+        for block in inferer.blocks.values():
+            for inst in block.body:
+                if _is_phi(inst):
+                    continue
+                target = inst.target.name if isinstance(inst, ir.Assign) else None
+                for variable in inst.list_vars():
+                    if variable.name in empty and variable.name != target:
+                        self._refuse(
+                            inst,
+                            f"local {variable.unversioned_name!r} is read but never assigned",
+                            None,
+                            UnboundLocal,
+                        )
+
+    def _check_array_joins(self, inferer: Inferer) -> None:
+        """A variable names one array: lowering knows each view's base."""
+        for inst in _phis(inferer):
+            kind = inferer.type_of(inst.target.name)
+            if not isinstance(kind, (types.Array, SliceType)):
+                continue
+            sources = {
+                v.name
+                for v in inst.value.incoming_values
+                if v is not ir.UNDEFINED and v.name != inst.target.name
+            }
+            if len(sources) > 1:
+                what = "arrays" if isinstance(kind, types.Array) else "slices"
+                self._refuse(
+                    inst,
+                    f"{inst.target.unversioned_name!r} names different {what}",
+                    "use two names, or choose the index instead",
+                )
+
+    def _result(self, inferer: Inferer) -> Type:
+        returns = [
+            (block.body[-1], inferer.type_of(block.body[-1].value.name))
+            for block in inferer.blocks.values()
+            if isinstance(block.body[-1], ir.Return)
+        ]
+        known = [(inst, kind) for inst, kind in returns if kind is not None]
+        if self.kernel:
+            for inst, kind in known:
+                if not isinstance(kind, types.NoneType):
+                    self._refuse(inst, "a kernel returns nothing", "store it in an array argument")
+            return types.none
+        return self._joined_result(known)
+
+    def _joined_result(self, returns: list[tuple[Any, Type]]) -> Type:
+        result: Type | None = None
+        for inst, kind in returns:
+            if isinstance(kind, (types.Array, CompileTime, SliceType)):
+                self._refuse(
+                    inst,
+                    f"a device function returns numbers, not {describe(kind)}",
+                    "pass the array as an argument and store into it",
+                )
+                continue
+            try:
+                joined = kind if result is None else join(result, kind)
+            except Refusal as refusal:
+                self._refuse(inst, refusal.message, refusal.hint, refusal.error)
+                continue
+            if joined is None:
+                self._refuse(
+                    inst,
+                    f"the function returns {describe(result)} or {describe(kind)}",
+                    "return one type on all paths",
+                )
+            else:
+                result = joined
+        return types.none if result is None else result
+
+
+def _phis(inferer: Inferer) -> list[Any]:
+    return [inst for block in inferer.blocks.values() for inst in block.body if _is_phi(inst)]
+
+
+def _is_phi(inst: Any) -> bool:
+    return (
+        isinstance(inst, ir.Assign) and isinstance(inst.value, ir.Expr) and inst.value.op == "phi"
+    )
+
+
+def _never_assigned(inferer: Inferer) -> set[str]:
+    """Variables that hold no value on any path: undefined, or phis of such alone."""
+    empty = {
+        inst.target.name
+        for block in inferer.blocks.values()
+        for inst in block.body
+        if isinstance(inst, ir.Assign)
+        and (
+            inst.value is ir.UNDEFINED
+            or (isinstance(inst.value, ir.Expr) and inst.value.op == "undef")
+        )
+    }
+    candidates = {inst.target.name: inst for inst in _phis(inferer)}
+    changed = True
+    while changed:
+        changed = False
+        assumed = empty | set(candidates)
+        for name, inst in list(candidates.items()):
+            sources = [v for v in inst.value.incoming_values if v is not ir.UNDEFINED]
+            if any(v.name not in assumed for v in sources):
+                del candidates[name]
+                changed = True
+    return empty | set(candidates)
+
+
+def _ordered(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    """By place, each once: a copied instruction reports the same finding again."""
+    unique = {(d.message, d.span): d for d in reversed(diagnostics)}
+    return sorted(
+        unique.values(), key=lambda d: (d.span.line, d.span.column or 0) if d.span else (0, 0)
+    )
+
+
+def _distinct(captures: list[Captured]) -> tuple[Captured, ...]:
+    seen = {(c.function, c.name, c.path): c for c in captures}
+    return tuple(seen.values())
+
+
+__all__ = ["CompileError", "infer"]

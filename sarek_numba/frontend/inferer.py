@@ -1,0 +1,466 @@
+"""The types of all variables of one function: Numba's inferer under the rules of this package.
+
+Variables are in SSA form, so each type is computed from its one definition and may be recomputed
+freely; only phis accumulate: a phi's type is the join of all that ever reached it. That makes the
+fixed point finite, and lets a value that was typed while a loop variable was still weak be typed
+again once it is strong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import operator
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numba.core import ir, typeinfer, types
+from numba.core.errors import NumbaWarning, WarningsFixer
+
+from sarek_numba.errors import CompileError, Diagnostic, UnsupportedConstruct
+from sarek_numba.frontend.context import (
+    MISSING,
+    Context,
+    attribute,
+    device_function,
+    find_rule,
+    name_of,
+    operation_of_value,
+    type_of_value,
+    undefined,
+    unknown_name,
+)
+from sarek_numba.frontend.extensions import CompileTime, SliceType
+from sarek_numba.frontend.rules.registry import bind
+from sarek_numba.frontend.source import Source
+from sarek_numba.frontend.typed import (
+    Argument,
+    Call,
+    Captured,
+    Constant,
+    Default,
+    Operation,
+    TupleItem,
+    Type,
+)
+from sarek_numba.frontend.weak import Refusal, describe, generalise, join, tuple_of
+from sarek_numba.span import Span
+
+Compute = Callable[[], None]
+
+
+class JoinRefusal(Refusal):
+    """A variable that holds two types without a join; `variables` define them."""
+
+    def __init__(self, message: str, hint: str, variables: tuple[ir.Var, ir.Var]) -> None:
+        super().__init__(message, hint)
+        self.variables = variables
+
+
+class _Step:
+    """A constraint of this package: compute a type, an operation, or both."""
+
+    __slots__ = ("compute", "loc", "reads_partly")
+
+    def __init__(self, compute: Compute, loc: ir.Loc, reads_partly: bool) -> None:
+        self.compute = compute
+        self.loc = loc
+        self.reads_partly = reads_partly
+
+    def __call__(self, _: Any) -> None:
+        self.compute()
+
+
+class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no types
+    """`solve()` fills `operations`, `captures` and `failures`; `type_of` reads the types."""
+
+    def __init__(self, context: Context, function_ir: ir.FunctionIR, source: Source) -> None:
+        super().__init__(context, function_ir, WarningsFixer(NumbaWarning))
+        self.source = source
+        self.operations: dict[Any, Operation] = {}
+        self.captures: dict[tuple[str, tuple[str, ...]], Captured] = {}
+        self.failures: dict[int, tuple[Any, Exception]] = {}
+        self._inputs: list[tuple[str, ...]] = []
+        self._versions: dict[str, int] = {}
+        self._paths: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self.definitions = {
+            inst.target.name: inst
+            for block in self.blocks.values()
+            for inst in block.body
+            if isinstance(inst, ir.Assign)
+        }
+
+    # --- the fixed point --------------------------------------------------------------------------
+
+    def solve(self, argument_types: tuple[Type, ...]) -> None:
+        names = self.func_ir.arg_names
+        for index, (name, type) in enumerate(zip(names, argument_types, strict=True)):
+            self.seed_argument(name, index, type)
+        self.build_constraint()
+        self.propagate()
+
+    def constrain_statement(self, inst: Any) -> None:
+        before = len(self.constraints.constraints)
+        if isinstance(inst, ir.StaticRaise):
+            return
+        super().constrain_statement(inst)
+        added = len(self.constraints.constraints) - before
+        if added:
+            target = inst.target.name if isinstance(inst, ir.Assign) else None
+            names = tuple(v.name for v in inst.list_vars() if v.name != target)
+            self._inputs += [names] * added
+
+    def propagate(self, raise_errors: bool = False) -> None:
+        """Run each constraint whenever a type that it reads has changed, until none has."""
+        constraints = self.constraints.constraints
+        seen: list[Any] = [None] * len(constraints)
+        versions = self._versions
+        changed = True
+        while changed:
+            changed = False
+            for index, constraint in enumerate(constraints):
+                state = tuple([versions.get(name, 0) for name in self._inputs[index]])
+                if state == seen[index] or (0 in state and not _reads_partly(constraint)):
+                    continue
+                seen[index] = state
+                changed = True
+                self._run(index, constraint)
+
+    def _run(self, index: int, constraint: Any) -> None:
+        self.failures.pop(index, None)
+        try:
+            constraint(self)
+        except (Refusal, CompileError) as error:
+            self.failures[index] = (constraint.loc, error)
+
+    def add_type(self, var: str, tp: Type, loc: Any, unless_locked: bool = False) -> None:
+        """Replace the type of a variable by what its definition now gives."""
+        known = self.typevars[var]
+        if known.type is None or known.type != tp:
+            known.type = tp
+            self._versions[var] = self._versions.get(var, 0) + 1
+
+    def lock_type(self, var: str, tp: Type, loc: Any, literal_value: Any = None) -> None:
+        self.add_type(var, tp, loc)
+
+    def copy_type(self, src_var: str, dest_var: str, loc: Any) -> None:
+        self.add_type(dest_var, self.typevars[src_var].type, loc)
+
+    def type_of(self, name: str) -> Type | None:
+        """The type found for a variable; None if no value reaches it."""
+        known = self.typevars.get(name)
+        return None if known is None else known.type
+
+    def _step(self, compute: Compute, loc: ir.Loc, reads_partly: bool = False) -> None:
+        self.constraints.append(_Step(compute, loc, reads_partly))
+
+    def _types(self, variables: Any) -> tuple[Type, ...]:
+        return tuple(self.typevars[v.name].type for v in variables)
+
+    def _settle(
+        self, key: Any, target: str | None, operation: Operation, arguments: tuple[Argument, ...]
+    ) -> None:
+        """Record an operation and the type of what it gives."""
+        taken = arguments[: len(operation.operands)]
+        self.operations[key] = dataclasses.replace(operation, arguments=taken)
+        if target is not None:
+            self.add_type(target, operation.result, None)
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def typeof_const(self, inst: Any, target: ir.Var, const: Any) -> None:
+        def compute() -> None:
+            if isinstance(const, slice):
+                parts = (type_of_value(p) for p in (const.start, const.stop, const.step))
+                self._settle(
+                    inst.value, target.name, Operation(Constant(const), (), SliceType(*parts)), ()
+                )
+            else:
+                self._value(inst.value, target, const)
+
+        self._step(compute, inst.loc)
+
+    def _value(self, key: Any, target: ir.Var, value: Any) -> None:
+        operation = operation_of_value(value)
+        if operation is None:
+            self.add_type(target.name, type_of_value(value), None)
+        else:
+            self._settle(key, target.name, operation, ())
+
+    def typeof_global(self, inst: Any, target: ir.Var, gvar: Any) -> None:
+        self._step(lambda: self._global(inst, target, gvar), inst.loc)
+
+    def _global(self, inst: Any, target: ir.Var, gvar: Any) -> None:
+        if undefined(gvar.value):
+            raise unknown_name(gvar.name, self.source.function)
+        self._paths[target.name] = (gvar.name, ())
+        if not target.name.startswith("$bool") and not (
+            gvar.value is slice and gvar.name == "slice"
+        ):
+            self._capture(gvar.name, (), gvar.value)
+        self._value(inst.value, target, gvar.value)
+
+    def _capture(self, name: str, path: tuple[str, ...], value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            value = value.copy()
+        function = self.source.original
+
+        def read() -> Any:
+            return read_captured(function, name, path)
+
+        self.captures[name, path] = Captured(function, name, path, value, read)
+
+    def typeof_arg(self, inst: Any, target: ir.Var, arg: Any) -> None:
+        source = self._mangle_arg_name(arg.name)
+        self._step(lambda: self.copy_type(source, target.name, None), inst.loc)
+
+    # --- expressions ------------------------------------------------------------------------------
+
+    def typeof_expr(self, inst: Any, target: ir.Var, expr: Any) -> None:
+        steps: dict[str, Callable[[Any, ir.Var, Any], None]] = {
+            "phi": self._phi,
+            "getattr": self._attribute,
+            "exhaust_iter": self._unpack,
+            "static_getitem": self._static_item,
+            "build_tuple": self._tuple,
+            "call": self._call,
+        }
+        refused = _REFUSED_EXPRESSIONS.get(expr.op)
+        if refused is not None:
+            self._step(lambda: _raise(Refusal(*refused, UnsupportedConstruct)), inst.loc)
+        elif expr.op in steps:
+            compute = steps[expr.op]
+            self._step(lambda: compute(inst, target, expr), inst.loc, expr.op == "phi")
+        elif expr.op != "undef":
+            super().typeof_expr(inst, target, expr)
+
+    def typeof_intrinsic_call(self, inst: Any, target: ir.Var, func: Any, *args: ir.Var) -> None:
+        def compute() -> None:
+            operation = find_rule(func)(*self._types(args))
+            self._settle(inst.value, target.name, operation, args)
+
+        self._step(compute, inst.loc)
+
+    def _phi(self, inst: Any, target: ir.Var, expr: Any) -> None:
+        joined = self.type_of(target.name)
+        first: ir.Var | None = None
+        for variable in expr.incoming_values:
+            kind = None if variable is ir.UNDEFINED else self.type_of(variable.name)
+            if kind is None:
+                continue
+            if joined is None:
+                joined = kind
+            elif kind != joined:
+                joined = self._join(target, joined, kind, first, variable)
+            first = first or variable
+        if joined is not None:
+            self.add_type(target.name, joined, None)
+
+    def _join(
+        self, target: ir.Var, known: Type, new: Type, first: ir.Var | None, variable: ir.Var
+    ) -> Type:
+        joined = join(known, new)
+        if joined is not None:
+            return joined
+        if first is None:  # the clash is with what the loop brought round before
+            first = target
+        shown = f"{target.unversioned_name!r} holds"
+        if target.is_temp:
+            shown = "this expression gives"
+        before = self.type_of(first.name)
+        raise JoinRefusal(
+            f"{shown} {describe(known if before is None else before)} or {describe(new)}, "
+            "which have no common type",
+            "convert one of them" if target.is_temp else "convert one of them, or use two names",
+            (first, variable),
+        )
+
+    def _attribute(self, inst: Any, target: ir.Var, expr: Any) -> None:
+        (owner,) = self._types((expr.value,))
+        kind, operation, value = attribute(owner, expr.attr)
+        path = self._paths.get(expr.value.name)
+        if value is not MISSING and path is not None:
+            name, attributes = path
+            self._paths[target.name] = (name, (*attributes, expr.attr))
+            if not _is_fixed(owner):
+                self._capture(*self._paths[target.name], value)
+        if operation is None:
+            self.add_type(target.name, kind, None)
+        else:
+            self._settle(expr, target.name, operation, (expr.value,))
+
+    def _tuple(self, inst: Any, target: ir.Var, expr: Any) -> None:
+        self.add_type(target.name, tuple_of(self._types(expr.items)), None)
+
+    def _unpack(self, inst: Any, target: ir.Var, expr: Any) -> None:
+        (kind,) = self._types((expr.value,))
+        if not isinstance(kind, types.BaseTuple):
+            raise Refusal(f"{describe(kind)} cannot be unpacked", "unpack tuples alone")
+        if len(kind) != expr.count:
+            raise Refusal(f"a tuple of {len(kind)} for {expr.count} names")
+        self.add_type(target.name, kind, None)
+
+    def _static_item(self, inst: Any, target: ir.Var, expr: Any) -> None:
+        (items,) = self._types((expr.value,))
+        operation = Operation(TupleItem(expr.index), (items,), items.types[expr.index])
+        self._settle(expr, target.name, operation, (expr.value,))
+
+    def _call(self, inst: Any, target: ir.Var, expr: Any) -> None:
+        if expr.vararg is not None or expr.varkwarg is not None:
+            raise Refusal("`*` in a call", "write the arguments one by one", UnsupportedConstruct)
+        (callee,) = self._types((expr.func,))
+        if not isinstance(callee, CompileTime):
+            raise Refusal(f"{describe(callee)} cannot be called")
+        function = device_function(callee.value)
+        if function is not None:
+            self._call_device_function(target, expr, function)
+            return
+        keywords = dict(expr.kws)
+        named = {name: self.typevars[v.name].type for name, v in keywords.items()}
+        rule, name = find_rule(callee.value), name_of(callee.value)
+        operation = rule(*bind(name, rule, self._types(expr.args), named))
+        self._settle(expr, target.name, operation, bind(name, rule, tuple(expr.args), keywords))
+
+    def _call_device_function(self, target: ir.Var, expr: Any, function: FunctionType) -> None:
+        arguments = _bind(function, tuple(expr.args), dict(expr.kws))
+        operands = tuple(self._operand(argument) for argument in arguments)
+        typed = self.context.specialise(function, operands)
+        operation = Operation(Call(typed), operands, typed.result)
+        self._settle(expr, target.name, operation, arguments)
+
+    def _operand(self, argument: Argument) -> Type:
+        """The type of an argument as the callee sees it."""
+        if isinstance(argument, Default):
+            return generalise(argument.type)
+        kind = self.typevars[argument.name].type
+        if isinstance(kind, CompileTime) and callable(kind.value):
+            raise Refusal(
+                "functions as arguments are not in this version",
+                "call the function by its name",
+                UnsupportedConstruct,
+            )
+        return generalise(kind)
+
+    # --- statements -------------------------------------------------------------------------------
+
+    def typeof_setitem(self, inst: Any) -> None:
+        variables = (inst.target, inst.index, inst.value)
+
+        def compute() -> None:
+            operation = find_rule(operator.setitem)(*self._types(variables))
+            self._settle(inst, None, operation, variables)
+
+        self._step(compute, inst.loc)
+
+    def typeof_setattr(self, inst: Any) -> None:
+        self._refuse(inst, "a store into an attribute", "store into an element of an array")
+
+    def typeof_delitem(self, inst: Any) -> None:
+        self._refuse(inst, "`del`", None)
+
+    def typeof_print(self, inst: Any) -> None:
+        self._refuse(inst, "print()", "write values into an array and print that")
+
+    def typeof_storemap(self, inst: Any) -> None:
+        self._refuse(inst, "a dict", "use arrays")
+
+    def _refuse(self, inst: Any, what: str, hint: str | None) -> None:
+        refusal = Refusal(f"{what} is not part of the kernel language", hint, UnsupportedConstruct)
+        self._step(lambda: _raise(refusal), inst.loc)
+
+
+_REFUSED_EXPRESSIONS: dict[str, tuple[str, str | None]] = {
+    "build_list": ("a list cannot be used in a kernel", "use sarek.local.array, or a tuple"),
+    "build_set": ("a set cannot be used in a kernel", "use a tuple"),
+    "build_map": ("a dict cannot be used in a kernel", "use arrays"),
+    "make_function": ("a function inside a kernel", "define it outside with @sarek.function"),
+}
+
+
+def _raise(refusal: Refusal) -> None:
+    raise refusal
+
+
+def _reads_partly(constraint: Any) -> bool:
+    """Whether a constraint may run before all that it reads is known."""
+    return getattr(constraint, "reads_partly", False)
+
+
+def _is_fixed(owner: Type) -> bool:
+    """Whether the attributes of an object are taken never to change: Python's and NumPy's own."""
+    name = getattr(owner.value, "__name__", "") or ""
+    module = getattr(owner.value, "__module__", "") or ""
+    roots = {name.partition(".")[0], module.partition(".")[0]}
+    return bool(roots & {"math", "numpy", "sarek_numba", "builtins", "operator"})
+
+
+def _bind(
+    function: FunctionType, args: tuple[ir.Var, ...], kws: dict[str, ir.Var]
+) -> tuple[Argument, ...]:
+    """The arguments of a device function in the order of its parameters, defaults included."""
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(*args, **kws)
+    except TypeError as error:
+        raise Refusal(f"{function.__name__}() {error}") from None
+    arguments: list[Argument] = []
+    for parameter in signature.parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise Refusal(f"{function.__name__}() has *{parameter.name}", "name its parameters")
+        if parameter.name in bound.arguments:
+            arguments.append(bound.arguments[parameter.name])
+        else:
+            default = parameter.default
+            arguments.append(Default(default, type_of_value(default)))
+    return tuple(arguments)
+
+
+def read_captured(function: FunctionType, name: str, path: tuple[str, ...]) -> Any:
+    """The value that a function would find under a name and attributes now, or MISSING."""
+    code = function.__code__
+    try:
+        if name in code.co_freevars:
+            value = (function.__closure__ or ())[code.co_freevars.index(name)].cell_contents
+        elif name in function.__globals__:
+            value = function.__globals__[name]
+        else:
+            value = function.__builtins__[name]
+        for each in path:
+            value = getattr(value, each)
+    except (AttributeError, KeyError, ValueError):
+        return MISSING
+    return value
+
+
+def findings(loc: ir.Loc, error: Exception, inferer: Inferer) -> list[Diagnostic]:
+    """The findings that an exception of a constraint stands for."""
+    if isinstance(error, CompileError):
+        return list(error.diagnostics)
+    assert isinstance(error, Refusal)
+    span = inferer.source.span_of(loc)
+    notes: tuple[tuple[Span, str], ...] = ()
+    if isinstance(error, JoinRefusal):
+        notes = tuple(_origin(variable, inferer) for variable in error.variables)
+        span = notes[1][0]
+    return [Diagnostic(error.error, error.message, span, error.hint, notes)]
+
+
+def _origin(variable: ir.Var, inferer: Inferer) -> tuple[Span, str]:
+    """Where a variable gets its value, and of which type; phis are followed to an assignment."""
+    name, met = variable.name, {variable.name}
+    while True:
+        inst = inferer.definitions.get(name)
+        value = getattr(inst, "value", None)
+        if not (isinstance(value, ir.Expr) and value.op == "phi"):
+            break
+        sources = [v.name for v in value.incoming_values if v is not ir.UNDEFINED]
+        sources = [each for each in sources if each not in met]
+        if not sources:
+            break
+        name = sources[0]
+        met.add(name)
+    loc = variable.loc if inst is None else inst.loc
+    kind = inferer.type_of(name)
+    return inferer.source.span_of(loc), "unknown" if kind is None else f"{describe(kind)} here"

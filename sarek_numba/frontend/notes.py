@@ -1,0 +1,74 @@
+"""Findings that refuse nothing: float64 that nobody asked for, accumulators that are narrow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import ir, types
+
+from sarek_numba.errors import Diagnostic, TypingError
+from sarek_numba.frontend.inferer import Inferer
+from sarek_numba.frontend.typed import Binary, Convert, Intrinsic, Operation, Type
+from sarek_numba.frontend.weak import Weak, describe, is_integer
+
+
+def notes_on(inferer: Inferer) -> list[Diagnostic]:
+    """All notes on one typed function, in the order of its text."""
+    notes = [
+        note
+        for key, operation in inferer.operations.items()
+        for note in _unasked_float64(inferer, key, operation)
+    ]
+    for block in inferer.blocks.values():
+        for inst in block.body:
+            notes += _narrow_accumulator(inferer, inst)
+    unique = {(note.message, note.span): note for note in notes}
+    return sorted(
+        unique.values(), key=lambda d: (d.span.line, d.span.column or 0) if d.span else (0, 0)
+    )
+
+
+def _unasked_float64(inferer: Inferer, key: Any, operation: Operation) -> list[Diagnostic]:
+    """A float64 result of operands of which none is one."""
+    if not isinstance(operation.what, (Binary, Intrinsic)) or operation.result != types.float64:
+        return []
+    given = [_type_of(inferer, argument) for argument in operation.arguments]
+    if types.float64 in given or isinstance(operation.what, Convert):
+        return []
+    if all(isinstance(kind, Weak) for kind in given):
+        return []
+    shown = " and ".join(describe(kind) for kind in given)
+    return [
+        Diagnostic(
+            TypingError,
+            f"{shown} give float64 here",
+            inferer.source.span_of(key.loc),
+            "write sarek.float32(...) around the operand that is no float32, if that is enough",
+        )
+    ]
+
+
+def _type_of(inferer: Inferer, argument: Any) -> Type:
+    return inferer.type_of(argument.name) if isinstance(argument, ir.Var) else argument.type
+
+
+def _narrow_accumulator(inferer: Inferer, inst: Any) -> list[Diagnostic]:
+    """A variable that starts as a Python int and became an 8- or 16-bit integer in a loop."""
+    if not (
+        isinstance(inst, ir.Assign) and isinstance(inst.value, ir.Expr) and inst.value.op == "phi"
+    ):
+        return []
+    kind = inferer.type_of(inst.target.name)
+    if not (is_integer(kind) and kind.bitwidth < 32) or inst.target.is_temp:
+        return []
+    sources = [v for v in inst.value.incoming_values if v is not ir.UNDEFINED]
+    if not any(isinstance(inferer.type_of(v.name), Weak) for v in sources):
+        return []
+    return [
+        Diagnostic(
+            TypingError,
+            f"{inst.target.unversioned_name!r} is {kind}, as NumPy has it, and wraps at its limits",
+            inferer.source.span_of(sources[0]),
+            "start it as sarek.int64(0) for a wide sum",
+        )
+    ]

@@ -1,0 +1,126 @@
+"""Refusals from the syntax tree, before Numba sees the function; all of them at once.
+
+Numba mishandles some of these constructs, and where it refuses one it can name neither the
+construct nor the column.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from sarek_numba.errors import Diagnostic, UnsupportedConstruct
+from sarek_numba.frontend.source import Source, is_superstep
+
+_REFUSED: dict[type[ast.AST], tuple[str, str | None]] = {
+    ast.NamedExpr: ("the walrus `:=`", "assign on a line of its own"),
+    ast.JoinedStr: ("an f-string", "a kernel has no strings"),
+    ast.ListComp: ("a list comprehension", "write a loop"),
+    ast.SetComp: ("a set comprehension", "write a loop"),
+    ast.DictComp: ("a dict comprehension", "write a loop"),
+    ast.GeneratorExp: ("a generator expression", "write a loop"),
+    ast.List: ("a list", "use a tuple, or sarek.local.array for an array per thread"),
+    ast.Set: ("a set", "use a tuple"),
+    ast.Dict: ("a dict", "use arrays"),
+    ast.Lambda: ("a lambda", "define a @sarek.function outside"),
+    ast.FunctionDef: ("a function inside a kernel", "define a @sarek.function outside"),
+    ast.AsyncFunctionDef: ("a function inside a kernel", "define a @sarek.function outside"),
+    ast.ClassDef: ("a class inside a kernel", None),
+    ast.Try: ("`try`", "test the condition with `if`"),
+    ast.TryStar: ("`try`", "test the condition with `if`"),
+    ast.Raise: ("`raise`", "write an `assert`, which the oracle checks"),
+    ast.Yield: ("`yield`", "store results in an array"),
+    ast.YieldFrom: ("`yield from`", "store results in an array"),
+    ast.Await: ("`await`", None),
+    ast.AsyncFor: ("`async for`", None),
+    ast.AsyncWith: ("`async with`", None),
+    ast.Match: ("`match`", "write if and elif"),
+    ast.Global: ("`global`", "store into an array; a captured value is a constant"),
+    ast.Nonlocal: ("`nonlocal`", "store into an array; a captured value is a constant"),
+    ast.Import: ("`import`", "import outside of the kernel"),
+    ast.ImportFrom: ("`import`", "import outside of the kernel"),
+    ast.Delete: ("`del`", None),
+    ast.Starred: ("`*` before an expression", "write the items one by one"),
+    ast.MatMult: ("the operator `@`", "write the loops"),
+}
+
+
+def check(source: Source) -> list[Diagnostic]:
+    """Everything in the tree that is outside the kernel language."""
+    tree = source.tree
+    if not isinstance(tree, ast.FunctionDef):
+        return [] if tree is None else [_refusal(source, tree)]
+    found = [*_parameters(source, tree)]
+    for node in _walk(tree.body):
+        if type(node) in _REFUSED or (isinstance(node, ast.With) and not _allowed(node, source)):
+            found.append(_refusal(source, node))
+        elif isinstance(node, ast.With):
+            found += _jumps_out(source, node)
+    return sorted(found, key=lambda d: (d.span.line, d.span.column or 0) if d.span else (0, 0))
+
+
+def _walk(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """All nodes but those inside of a refused one."""
+    pending: list[ast.AST] = list(reversed(body))
+    while pending:
+        node = pending.pop()
+        yield node
+        if type(node) not in _REFUSED:
+            pending.extend(
+                child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.MatMult)
+            )
+            if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
+                pending.append(ast.copy_location(node.op, node))
+
+
+def _refusal(source: Source, node: ast.AST) -> Diagnostic:
+    name, hint = _REFUSED.get(
+        type(node), ("this `with`", "only `with sarek.superstep():` is allowed")
+    )
+    if isinstance(node, ast.With) and node.items[0].optional_vars is not None:
+        hint = "write `with sarek.superstep():` without `as`"
+    return Diagnostic(
+        UnsupportedConstruct,
+        f"{name} is not part of the kernel language",
+        source.span_of_tree(node),
+        hint,
+    )
+
+
+def _allowed(node: ast.With, source: Source) -> bool:
+    return is_superstep(node, source.original)
+
+
+def _jumps_out(source: Source, superstep: ast.With) -> list[Diagnostic]:
+    """`return`, and `break` or `continue` of an outer loop, would pass over the barrier."""
+    return [
+        Diagnostic(
+            UnsupportedConstruct,
+            f"`{type(node).__name__.lower()}` leaves a superstep before its barrier",
+            source.span_of_tree(node),
+            "put it after the superstep, or call sarek.barrier() yourself",
+        )
+        for node in _leaving(superstep.body, False)
+    ]
+
+
+def _leaving(body: list[ast.stmt], in_loop: bool) -> Iterator[ast.stmt]:
+    for node in body:
+        if isinstance(node, ast.Return) or (
+            isinstance(node, (ast.Break, ast.Continue)) and not in_loop
+        ):
+            yield node
+        looping = in_loop or isinstance(node, (ast.For, ast.While))
+        yield from _leaving(getattr(node, "body", []), looping)
+        yield from _leaving(getattr(node, "orelse", []), in_loop)
+
+
+def _parameters(source: Source, tree: ast.FunctionDef) -> Iterator[Diagnostic]:
+    for parameter, star in ((tree.args.vararg, "*"), (tree.args.kwarg, "**")):
+        if parameter is not None:
+            yield Diagnostic(
+                UnsupportedConstruct,
+                f"`{star}{parameter.arg}` is not part of the kernel language",
+                source.span_of_tree(parameter),
+                "name each parameter",
+            )
