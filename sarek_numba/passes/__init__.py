@@ -1,0 +1,46 @@
+"""Passes: legal IR in, legal IR out, with the same results bit for bit.
+
+`optimise(kernel, target)` runs `PIPELINE`. Assertions, and weak ints that leave their range, mean
+what they meant before; all else that cannot be seen in a result may change.
+"""
+
+from __future__ import annotations
+
+from sarek_numba.ir.nodes import Kernel
+from sarek_numba.ir.walk import deep_recursion
+from sarek_numba.passes.common import Pass, Target
+from sarek_numba.passes.fold import fold
+from sarek_numba.passes.guards import drop_guards
+from sarek_numba.passes.inline import inline
+from sarek_numba.passes.legalise import flatten, legalise
+from sarek_numba.passes.narrow import narrow
+from sarek_numba.passes.prune import prune
+from sarek_numba.passes.ranges import Ranges, ranges_of
+from sarek_numba.passes.simplify import simplify
+from sarek_numba.passes.unroll import unroll
+
+__all__ = ["PIPELINE", "Pass", "Ranges", "Target", "optimise", "ranges_of"]
+
+PIPELINE: tuple[Pass, ...] = (
+    flatten,
+    fold,
+    prune,
+    inline,
+    unroll,
+    legalise,
+    fold,
+    simplify,
+    narrow,
+    drop_guards,
+    simplify,
+    fold,
+    prune,
+)
+
+
+def optimise(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel as the printers of `target` take it."""
+    with deep_recursion():
+        for step in PIPELINE:
+            kernel = step(kernel, target)
+    return kernel
