@@ -105,12 +105,18 @@ _MACROS = """
     UCHAR_MAX SHRT_MAX SHRT_MIN USHRT_MAX INT_MAX INT_MIN UINT_MAX LONG_MAX LONG_MIN ULONG_MAX
     FLT_DIG FLT_MANT_DIG FLT_MAX_10_EXP FLT_MAX_EXP FLT_MIN_10_EXP FLT_MIN_EXP FLT_RADIX FLT_MAX
     FLT_MIN FLT_EPSILON DBL_DIG DBL_MANT_DIG DBL_MAX DBL_MIN DBL_EPSILON HALF_MAX HALF_MIN FP_ILOGB0
-    FP_ILOGBNAN FP_FAST_FMA FP_FAST_FMAF CLK_LOCAL_MEM_FENCE CLK_GLOBAL_MEM_FENCE linux unix i386
+    FP_ILOGBNAN FP_FAST_FMA FP_FAST_FMAF CLK_LOCAL_MEM_FENCE CLK_GLOBAL_MEM_FENCE
+    MAX_WORK_DIM INTTYPE linux unix i386
 """.split()
+_MACROS += [
+    f"M_{name}{suffix}"
+    for name in "E LOG2E LOG10E LN2 LN10 PI PI_2 PI_4 1_PI 2_PI 2_SQRTPI SQRT2 SQRT1_2".split()
+    for suffix in ("", "_F", "_H")
+]
 # Built-in functions that no program here calls: a variable may hide them, a helper's name may not
 # overload them.
 _BUILTINS = """
-    acospi add_sat all any as_char as_double as_float as_int as_long as_short as_uchar as_uint
+    main acospi add_sat all any as_char as_double as_float as_int as_long as_short as_uchar as_uint
     as_ulong as_ushort asinpi async_work_group_copy async_work_group_strided_copy atan2pi atanpi
     barrier bitselect clamp cross ctz degrees distance dot exp10 fast_distance fast_length
     fast_normalize fdim fmax fmin fract frexp get_global_offset get_work_dim hadd ilogb isequal
@@ -148,7 +154,8 @@ DIALECT = Dialect(
         Scalar.FLOAT64: "",
     },
     infinity={Scalar.FLOAT32: "INFINITY", Scalar.FLOAT64: "(double)INFINITY"},
-    nan={Scalar.FLOAT32: "NAN", Scalar.FLOAT64: "(double)NAN"},
+    # NAN is no constant expression, as the initial values of an array must be
+    nan={Scalar.FLOAT32: "(0.0f / 0.0f)", Scalar.FLOAT64: "(0.0 / 0.0)"},
     pointer_space=_SPACES,
     declare_space=_SPACES,
     constant_array="constant",
@@ -169,7 +176,7 @@ DIALECT = Dialect(
     },
     atomics=_ATOMICS,
     volatile="*(volatile {space}{type} *){0}",
-    structure="(struct {type}){{{items}}}",
+    structure="({type}){{{items}}}",
     prologue=("#pragma OPENCL FP_CONTRACT OFF",),
     type_prologue={Scalar.FLOAT64: ("#pragma OPENCL EXTENSION cl_khr_fp64 : enable",)},
     reserved=frozenset((*_KEYWORDS, *_MACROS, *_VECTORS, *_COORDINATE_FUNCTIONS.values()))

@@ -330,6 +330,8 @@ class Expressions:
         first, last = lowest or precedence, lowest or precedence + 1
         if op in _CHAINS and left.precedence == precedence:
             first = precedence
+        if op in LOGICAL and right.precedence == precedence:  # a && (b && c) is a && b && c
+            last = precedence
         code = f"{_above(left, first)} {symbol} {_above(right, last)}"
         return Text(code, precedence, type, carrier, exact)
 
@@ -346,10 +348,10 @@ class Expressions:
         if source.is_float and type.is_integer:
             name = self.prelude.function("to", source, type)
             return Text(f"{name}({operand.code})", PRIMARY, type, type)
-        if operand.carrier is type:
-            return Text(operand.code, operand.precedence, type, type)
         if type.is_float or type.bits > source.bits:
             operand = self._exact(operand)
+        if operand.carrier is type and not operand.code.removeprefix("-").isdigit():
+            return Text(operand.code, operand.precedence, type, type)
         return self._cast(type, operand)
 
     def _intrinsic(self, node: Intrinsic, args: list[Text]) -> Text:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
+from sarek_numba.codegen.deep import DEEPEST, depth_of, split
 from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.codegen.expressions import Expressions, type_name
 from sarek_numba.codegen.namer import Namer
@@ -56,13 +57,15 @@ from sarek_numba.ir.nodes import (
     Subscript,
     TupleExpr,
     Unary,
+    UnOp,
     Var,
     VarRef,
     WarpBarrier,
     While,
 )
 from sarek_numba.ir.types import Array, ElementType, MemSpace, Scalar, Vec
-from sarek_numba.ir.walk import walk_exprs, walk_stmts
+from sarek_numba.ir.typing import scalar_of
+from sarek_numba.ir.walk import map_expressions, walk_exprs, walk_stmts
 
 _INDENT = "    "
 _COMPOUND = frozenset(
@@ -79,6 +82,7 @@ class Statements(Expressions):
         self.results: dict[str, str] = {}  # C type of each helper's result
         self.lines: list[str] = []
         self._depth = 1
+        self._parts = 0  # ids of variables of the printer's own count down from here
         self._structure: str | None = None
 
     def start(self, structure: str | None) -> None:
@@ -148,6 +152,8 @@ class Statements(Expressions):
         self.namer.leave()
 
     def _statement(self, stmt: Stmt) -> None:
+        if not isinstance(stmt, While):
+            stmt = map_expressions(stmt, self._shallow)
         match stmt:
             case Let(var=var, value=value) | LetMut(var=var, value=value):
                 self.declare(var, value)
@@ -157,10 +163,8 @@ class Statements(Expressions):
                 self._if(stmt)
             case For():
                 self._for(stmt)
-            case While(condition=condition, body=body):
-                self.line(f"while ({self.value(condition)}) {{")
-                self._nested(body)
-                self.line("}")
+            case While():
+                self._while(stmt)
             case Break():
                 self.line("break;")
             case Continue():
@@ -224,7 +228,7 @@ class Statements(Expressions):
             self.line(f"{word} ({self.value(stmt.condition)}) {{")
             self._nested(stmt.then)
             match stmt.orelse:
-                case (If() as following,):
+                case (If() as following,) if depth_of(following.condition) <= DEEPEST:
                     stmt, word = following, "} else if"
                 case ():
                     break
@@ -258,7 +262,27 @@ class Statements(Expressions):
         for i, var in enumerate(results):
             self.line(f"{self.type(var.type)} {self.declare_name(var)} = {whole}.item{i};")
 
+    def _shallow(self, expr: Expr) -> Expr:
+        """The expression, or what is left of a deep one once its parts have been declared."""
+        return split(expr, self._part) if depth_of(expr) > DEEPEST else expr
+
+    def _part(self, expr: Expr) -> Expr:
+        self._parts -= 1
+        var = Var("part", self._parts, scalar_of(expr))
+        self.declare(var, expr)
+        return VarRef(var)
+
     # --- loops ---
+
+    def _while(self, loop: While) -> None:
+        if depth_of(loop.condition) <= DEEPEST:
+            self.line(f"while ({self.value(loop.condition)}) {{")
+            self._nested(loop.body)
+        else:  # its parts are declared anew in each pass
+            stop = If(Unary(UnOp.NOT, loop.condition), (Break(),))
+            self.line("while (true) {")
+            self._nested((stop, *loop.body))
+        self.line("}")
 
     def _for(self, loop: For) -> None:
         by_one = isinstance(loop.step, Const) and abs(int(loop.step.value)) == 1

@@ -6,9 +6,6 @@ import functools
 from collections.abc import Sequence
 
 import numpy as np
-from sarek_opencl import backend
-from sarek_opencl.dialect import DIALECT
-from sarek_opencl.runtime import OpenCLDriver, OpenCLProgram
 
 from sarek_numba.codegen import cfamily
 from sarek_numba.ir import semantics
@@ -45,6 +42,9 @@ from sarek_numba.ir.types import (
     Vec,
 )
 from sarek_numba.ir.typing import scalar_of
+from sarek_opencl import backend
+from sarek_opencl.dialect import DIALECT
+from sarek_opencl.runtime import OpenCLDriver, OpenCLProgram
 
 SCALARS = tuple(s for s in Scalar if s not in (Scalar.FLOAT16, Scalar.BFLOAT16))
 INTEGERS = tuple(s for s in SCALARS if s.is_integer)
@@ -96,9 +96,7 @@ class Pair:
     def kernel(self, expressions: Sequence[Expr]) -> Kernel:
         """A kernel that stores each expression in an array of its own, one thread an element."""
         i, n = Var("i", 4, INT64), Var("n", 5, INT64)
-        outputs = [
-            Var(f"out{k}", 10 + k, Vec(scalar_of(e))) for k, e in enumerate(expressions)
-        ]
+        outputs = [Var(f"out{k}", 10 + k, Vec(scalar_of(e))) for k, e in enumerate(expressions)]
         reads = zip((self.a, self.b), self.arrays, strict=True)
         inner = (
             *(Let(var, ArrayRead(array, VarRef(i))) for var, array in reads),

@@ -1,4 +1,4 @@
-"""Every operator, conversion and exact function at its edges, on every OpenCL driver, bit for bit."""
+"""Operators, conversions and exact functions at their edges on every OpenCL driver, by bits."""
 
 from __future__ import annotations
 
