@@ -1,0 +1,144 @@
+"""Atomic operations of many lanes at once, as if each lane's came after another's.
+
+Lanes act in the order of their block, as the seed permuted it, then of their thread. Operations on
+one element form a segment of that order. Associative ones are a segmented scan; float sums, which
+round at each step, are added one by one; a compare-and-swap goes from one success to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sarek_interp.machine import Lanes, Machine, Selection
+from sarek_interp.memory import Storage
+from sarek_numba.ir import semantics
+from sarek_numba.ir.nodes import AtomicOp, BinOp
+from sarek_numba.ir.types import Scalar
+
+Combine = Callable[[Lanes, Lanes], Lanes]
+
+_INTEGER: dict[AtomicOp, BinOp] = {
+    AtomicOp.ADD: BinOp.ADD,
+    AtomicOp.SUB: BinOp.SUB,
+    AtomicOp.AND: BinOp.BITAND,
+    AtomicOp.OR: BinOp.BITOR,
+    AtomicOp.XOR: BinOp.BITXOR,
+}
+SUPPORTED = frozenset(AtomicOp) - {AtomicOp.INC, AtomicOp.DEC}
+_FEW_ROUNDS = 16
+
+
+def update(
+    m: Machine,
+    storage: Storage,
+    op: AtomicOp,
+    where: Lanes,
+    lanes: Selection | None,
+    value: Lanes | None,
+    compare: Lanes | None,
+) -> Lanes:
+    """Apply the operation to `where`, one element for each of `lanes`; gives the old values."""
+    elements = storage.elements
+    if op is AtomicOp.LOAD:
+        return elements[where]
+    assert value is not None
+    order = np.lexsort((m.of_lanes(m.chunk.rank, lanes), where))
+    where, value = where[order], value[order]
+    starts = np.flatnonzero(np.concatenate([[True], where[1:] != where[:-1]]))
+    first = elements[where[starts]]
+    if op is AtomicOp.CAS:
+        assert compare is not None
+        old, last = _swap(first, value, compare[order], starts)
+    elif storage.scalar.is_float and op in (AtomicOp.ADD, AtomicOp.SUB):
+        terms = -value if op is AtomicOp.SUB else value
+        old, last = _sum(first, terms, starts)
+    else:
+        if op is AtomicOp.SUB:
+            op, value = AtomicOp.ADD, np.negative(value)
+        old, last = _scan(first, value, starts, _combine(op, storage.scalar))
+    if m.chunk.watchers and last.tobytes() != first.tobytes():
+        m.chunk.changes += 1
+    elements[where[starts]] = last
+    result = np.empty_like(old)
+    result[order] = old
+    return result
+
+
+def _combine(op: AtomicOp, scalar: Scalar) -> Combine:
+    match op:
+        case AtomicOp.STORE | AtomicOp.EXCH:
+            return lambda old, new: new
+        case AtomicOp.MIN:
+            return semantics.intrinsic("fmin", scalar)
+        case AtomicOp.MAX:
+            return semantics.intrinsic("fmax", scalar)
+        case _:
+            return semantics.binary(_INTEGER[op], scalar)
+
+
+def _ends(starts: Lanes, count: int) -> Lanes:
+    return np.append(starts[1:], count) - 1
+
+
+def _scan(first: Lanes, value: Lanes, starts: Lanes, combine: Combine) -> tuple[Lanes, Lanes]:
+    """Old value of each lane and last value of each segment, for an associative operation."""
+    count = value.size
+    place = np.arange(count) - np.repeat(starts, np.diff(np.append(starts, count)))
+    total = value.copy()
+    total[starts] = combine(first, value[starts])
+    distance = 1
+    longest = int(place.max())
+    while distance <= longest:  # W. D. Hillis and G. L. Steele, with segments
+        inside = np.flatnonzero(place >= distance)
+        total[inside] = combine(total[inside - distance], total[inside])
+        distance *= 2
+    old = np.empty_like(total)
+    old[1:] = total[:-1]
+    old[starts] = first
+    return old, total[_ends(starts, count)]
+
+
+def _sum(first: Lanes, terms: Lanes, starts: Lanes) -> tuple[Lanes, Lanes]:
+    """As `_scan` for float addition, each sum rounded before the next."""
+    lengths = np.diff(np.append(starts, terms.size))
+    old = np.empty_like(terms)
+    last = first.copy()
+    longest = int(lengths.max())
+    rounds = longest if longest <= _FEW_ROUNDS else 0
+    for step in range(rounds):
+        live = np.flatnonzero(lengths > step)
+        old[starts[live] + step] = last[live]
+        last[live] = last[live] + terms[starts[live] + step]
+    if rounds:
+        return old, last
+    for segment, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+        chain = np.concatenate([first[segment : segment + 1], terms[start : start + length]])
+        sums = np.add.accumulate(chain)
+        old[start : start + length] = sums[:-1]
+        last[segment] = sums[-1]
+    return old, last
+
+
+def _swap(first: Lanes, value: Lanes, compare: Lanes, starts: Lanes) -> tuple[Lanes, Lanes]:
+    """As `_scan` for compare-and-swap, by bits: lanes between two successes see one value."""
+    count = value.size
+    unsigned = f"u{value.dtype.itemsize}"
+    lengths = np.diff(np.append(starts, count))
+    segment = np.repeat(np.arange(starts.size), lengths)
+    position = np.arange(count)
+    current = first.copy()
+    reached = starts.copy()  # the first lane of each segment that has not acted yet
+    old = np.empty_like(value)
+    wanted, given = compare.view(unsigned), value.view(unsigned)
+    while True:
+        waiting = position >= reached[segment]
+        old[waiting] = current[segment[waiting]]
+        succeeds = waiting & (wanted == current.view(unsigned)[segment]) & (wanted != given)
+        candidates = np.flatnonzero(succeeds)
+        if not candidates.size:
+            return old, current
+        winners = candidates[np.concatenate([[True], np.diff(segment[candidates]) != 0])]
+        current[segment[winners]] = value[winners]
+        reached[segment[winners]] = winners + 1

@@ -1,0 +1,169 @@
+"""Which accesses race: shadow memory with one word for each granule of real memory.
+
+A *stamp* names a thread at a moment: its block, the number of barriers that the block has passed
+(its epoch), and the thread within the block. Two accesses by different threads are ordered if they
+are in one block and a barrier lies between them, that is, if their epochs differ; nothing orders
+threads of different blocks. For each granule the shadow keeps the last unordered writers, readers
+and atomic updates, each as the stamp of one thread, of several threads of one block (`MANY`), or of
+threads of several blocks (`EVERYWHERE`), and the site in the program of the last of them.
+
+A granule is the largest unit that no two accesses share only in part, so that overlapping arrays of
+different element types are compared by address and not by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Stamps = npt.NDArray[np.int64]
+Sites = npt.NDArray[np.int32]
+Lanes = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.int64] | slice
+
+THREAD_BITS = 11
+EPOCH_BITS = 22
+LAST_EPOCH = (1 << EPOCH_BITS) - 1
+ONE_EPOCH = np.int64(1 << THREAD_BITS)
+MANY = np.int64((1 << THREAD_BITS) - 1)  # beyond every thread of a block
+EVERYWHERE = np.int64((1 << 63) - 1)
+_BLOCK_SHIFT = np.int64(THREAD_BITS + EPOCH_BITS)
+_EPOCH_SHIFT = np.int64(THREAD_BITS)
+
+
+def stamps_of(blocks: Stamps, threads: Stamps) -> Stamps:
+    """Stamps in epoch 0; never 0, which stands for no access."""
+    stamps: Stamps = ((blocks + 1) << _BLOCK_SHIFT) | threads
+    return stamps
+
+
+def thread_of(stamp: int) -> tuple[int | None, int | None]:
+    """Block and thread of a stamp, each None where there are several."""
+    if stamp == int(EVERYWHERE):
+        return None, None
+    thread = stamp & int(MANY)
+    return (stamp >> int(_BLOCK_SHIFT)) - 1, None if thread == int(MANY) else thread
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Earlier accesses that nothing orders before some lanes of this one.
+
+    `kind` is what the earlier ones did: "reads", "writes" or "updates atomically". `lanes` are
+    positions within this access; stamps and sites are those of the earlier accesses.
+    """
+
+    kind: str
+    lanes: Lanes
+    stamps: Stamps
+    sites: Sites
+
+    def only(self, chosen: npt.NDArray[np.bool_]) -> Conflict:
+        """The part of the conflict for chosen lanes."""
+        return Conflict(self.kind, self.lanes[chosen], self.stamps[chosen], self.sites[chosen])
+
+
+class _Track:
+    """The last accesses of one kind."""
+
+    def __init__(self, kind: str, granules: int) -> None:
+        self._kind = kind
+        self.stamps: Stamps = np.zeros(granules, np.int64)
+        self._sites: Sites = np.zeros(granules, np.int32)
+
+    def conflict(self, where: Positions, mine: Stamps) -> Conflict | None:
+        """The recorded accesses by other threads that nothing orders before mine."""
+        seen = self.stamps[where]
+        suspect = np.flatnonzero((seen != 0) & (seen != mine))
+        if not suspect.size:
+            return None
+        seen, mine = seen[suspect], mine[suspect]
+        same_block = (seen >> _BLOCK_SHIFT) == (mine >> _BLOCK_SHIFT)
+        earlier = (seen >> _EPOCH_SHIFT) < (mine >> _EPOCH_SHIFT)
+        same_thread = ((seen ^ mine) & MANY) == 0
+        racing = ~(same_block & (earlier | same_thread))
+        if not racing.any():
+            return None
+        lanes = suspect[racing]
+        return Conflict(self._kind, lanes, seen[racing], self._sites[where][lanes])
+
+    def record(self, where: Positions, mine: Stamps, site: int) -> Conflict | None:
+        """Remember accesses. Gives the lanes that share a granule with a later lane, if any."""
+        joined = _joined(self.stamps[where], mine)
+        self.stamps[where] = joined
+        self._sites[where] = site
+        if isinstance(where, slice):
+            return None
+        standing = self.stamps[where]
+        lanes = np.flatnonzero(standing != joined)
+        if not lanes.size:
+            return None
+        standing, granules, mine = standing[lanes], where[lanes], mine[lanes]
+        same_block = (standing >> _BLOCK_SHIFT) == (mine >> _BLOCK_SHIFT)
+        self.stamps[granules[same_block]] = mine[same_block] | MANY
+        self.stamps[granules[~same_block]] = EVERYWHERE
+        return Conflict(self._kind, lanes, standing, self._sites[granules])
+
+
+def _joined(seen: Stamps, mine: Stamps) -> Stamps:
+    """What a granule remembers after `mine` too."""
+    replaced = (seen == 0) | (seen == mine)
+    if replaced.all():
+        return mine
+    same_block = (seen >> _BLOCK_SHIFT) == (mine >> _BLOCK_SHIFT)
+    same_epoch = (seen >> _EPOCH_SHIFT) == (mine >> _EPOCH_SHIFT)
+    several = np.where(same_epoch, mine | MANY, mine)
+    return np.where(replaced, mine, np.where(same_block, several, EVERYWHERE))
+
+
+class Shadow:
+    """The shadow of one stretch of memory.
+
+    The methods take granules (each at most once in a slice), the stamps of the lanes that touch
+    them, and the site of the access.
+    """
+
+    def __init__(self, granules: int) -> None:
+        self._granules = granules
+        self._writes = _Track("writes", granules)
+        self._reads = _Track("reads", granules)
+        self._updates: _Track | None = None  # atomics, which few kernels have
+
+    def read(self, where: Positions, mine: Stamps, site: int) -> list[Conflict]:
+        """Record a plain read; gives what it conflicts with."""
+        conflicts = self._against(where, mine, self._writes, self._updates)
+        self._reads.record(where, mine, site)
+        return conflicts
+
+    def before_write(
+        self, where: Positions, mine: Stamps
+    ) -> tuple[list[Conflict], Conflict | None]:
+        """What a plain write conflicts with, and the writes it conflicts with unless bits agree."""
+        conflicts = self._against(where, mine, self._reads, self._updates)
+        return conflicts, self._writes.conflict(where, mine)
+
+    def write(self, where: Positions, mine: Stamps, site: int) -> Conflict | None:
+        """Record a plain write; gives lanes that write where a later lane of it writes too."""
+        return self._writes.record(where, mine, site)
+
+    def update(self, where: Positions, mine: Stamps, site: int) -> list[Conflict]:
+        """Record an atomic access; gives the plain accesses that it conflicts with."""
+        if self._updates is None:
+            self._updates = _Track("updates atomically", self._granules)
+        conflicts = self._against(where, mine, self._reads, self._writes)
+        self._updates.record(where, mine, site)
+        return conflicts
+
+    def unwritten(self, where: Positions) -> npt.NDArray[np.bool_]:
+        """Granules that nothing has written."""
+        never: npt.NDArray[np.bool_] = self._writes.stamps[where] == 0
+        if self._updates is not None:
+            never &= self._updates.stamps[where] == 0
+        return never
+
+    @staticmethod
+    def _against(where: Positions, mine: Stamps, *tracks: _Track | None) -> list[Conflict]:
+        found = [track.conflict(where, mine) for track in tracks if track is not None]
+        return [conflict for conflict in found if conflict is not None]

@@ -1,0 +1,170 @@
+"""What a launch on the oracle found: `Finding`s, collected by `Findings`, told by a `Report`.
+
+A finding is one fault at one place in the source. Further threads that meet the same fault there
+are counted, not listed. Findings stand in program order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import Any
+
+from sarek_numba.errors import OracleError, excerpt
+from sarek_numba.span import Span
+
+Triple = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault. `error` is the class that a launch raises for it.
+
+    `block` and `thread` are (x, y, z) of the first thread seen to meet it, `threads` how many did.
+    `values` are names and values that explain it. `note` is the other place of a race or of a
+    divergence. `order` is the place's position in the program.
+    """
+
+    error: type[OracleError]
+    message: str
+    kernel: str
+    span: Span | None
+    block: Triple | None
+    thread: Triple | None
+    array: str | None = None
+    index: int | None = None
+    values: tuple[tuple[str, Any], ...] = ()
+    note: tuple[Span | None, str] | None = None
+    hint: str | None = None
+    threads: int = 1
+    order: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        place = f"{self.span}: " if self.span else ""
+        lines = [f"{place}{self.message}", *excerpt(self.span), f"  {self.where}"]
+        if self.values:
+            lines.append("  " + ", ".join(f"{name} = {value}" for name, value in self.values))
+        if self.note:
+            span, text = self.note
+            lines += [f"  note: {span}: {text}" if span else f"  note: {text}", *excerpt(span)]
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+    @property
+    def where(self) -> str:
+        """Kernel, block and thread in words."""
+        text = f"kernel '{self.kernel}'"
+        if self.block is not None:
+            text += f", block {self.block}"
+        if self.thread is not None:
+            text += f", thread {self.thread}"
+        more = self.threads - 1
+        return f"{text} and {more} other thread{'s' * (more > 1)}" if more > 0 else text
+
+
+class Findings:
+    """Collects findings, one for each key, at most `limit` of them."""
+
+    def __init__(self, limit: int = 200) -> None:
+        self._found: dict[Any, Finding] = {}
+        self._limit = limit
+        self.dropped = 0
+
+    def known(self, key: Any, threads: int = 1) -> bool:
+        """Whether a fault needs no new finding; if it has one, the threads are counted there."""
+        old = self._found.get(key)
+        if old is not None:
+            self._found[key] = replace(old, threads=old.threads + threads)
+            return True
+        if len(self._found) >= self._limit:
+            self.dropped += 1
+            return True
+        return False
+
+    def add(self, key: Any, finding: Finding) -> None:
+        self._found[key] = finding
+
+    def in_order(self) -> tuple[Finding, ...]:
+        """All findings in program order."""
+        return tuple(sorted(self._found.values(), key=lambda finding: finding.order))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What happened in one launch. Prints itself as a table; true when nothing was found."""
+
+    kernel: str
+    grid: Triple
+    block: Triple
+    findings: tuple[Finding, ...]
+    seed: int
+    seconds: float
+    dropped: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Number of threads of the launch."""
+        total = 1
+        for extent in (*self.grid, *self.block):
+            total *= extent
+        return total
+
+    def __bool__(self) -> bool:
+        return not self.findings
+
+    def raise_first(self) -> None:
+        """Raise the first finding's error, which carries them all; nothing if there are none."""
+        if not self.findings:
+            return
+        first = self.findings[0]
+        text = str(first)
+        more = len(self.findings) - 1 + self.dropped
+        if more:
+            text += f"\n({more} more finding{'s' * (more > 1)} in .findings)"
+        raise first.error(text, self.findings)
+
+    def _headline(self) -> str:
+        count = len(self.findings) + self.dropped
+        verdict = f"{count} finding{'s' * (count > 1)}" if count else "nothing found"
+        return (
+            f"kernel '{self.kernel}', grid {self.grid}, block {self.block}: "
+            f"{self.threads} threads in {self.seconds:.3f} s, seed {self.seed}: {verdict}"
+        )
+
+    def _rows(self) -> Iterable[tuple[str, str, str, str, str]]:
+        for finding in self.findings:
+            yield (
+                finding.error.__name__,
+                str(finding.span or ""),
+                "" if finding.block is None else str(finding.block),
+                "" if finding.thread is None else str(finding.thread),
+                finding.message,
+            )
+
+    def __str__(self) -> str:
+        rows = [_COLUMNS, *self._rows()]
+        if len(rows) == 1:
+            return self._headline()
+        widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+        table = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        table.insert(1, "  ".join("-" * width for width in widths))
+        details = [f"[{n}] {finding}" for n, finding in enumerate(self.findings, 1)]
+        return "\n".join([self._headline(), *table, "", *details])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in _COLUMNS)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self._rows()
+        )
+        details = "\n\n".join(map(str, self.findings))
+        table = f"<table><tr>{head}</tr>{rows}</table><pre>{escape(details)}</pre>" if rows else ""
+        return f"<p>{escape(self._headline())}</p>{table}"
+
+
+_COLUMNS = ("error", "place", "block", "thread", "what")

@@ -1,0 +1,452 @@
+"""Statements of the IR as functions that change the machine.
+
+Control flow is masks: a branch runs with the mask narrowed to the lanes that take it, a loop with
+the lanes that are still in it. `break`, `continue` and `return` take lanes out of the mask; who
+continues comes back at the end of the pass, the rest of a loop's lanes behind the loop, those that
+returned behind the function.
+"""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+import numpy as np
+
+from sarek_interp import atomics
+from sarek_interp.code import (
+    Block,
+    Collected,
+    Context,
+    Evaluate,
+    Function,
+    Helper,
+    LocalArray,
+    Step,
+    refuse,
+    scalar,
+    scope_of,
+)
+from sarek_interp.expressions import (
+    compile_argument,
+    compile_expr,
+    compile_index,
+    flagged,
+)
+from sarek_interp.loops import compile_for, compile_while
+from sarek_interp.machine import FALSE, TRUE, Divergence, Lanes, Machine, Mask, united
+from sarek_interp.synchronise import compile_barrier
+from sarek_numba.errors import AssertionFailed
+from sarek_numba.ir import nodes, semantics
+from sarek_numba.ir.nodes import (
+    ArrayCreate,
+    Assign,
+    Atomic,
+    AtomicOp,
+    Barrier,
+    Body,
+    Break,
+    Call,
+    Continue,
+    Coopmat,
+    Empty,
+    Expr,
+    ExprStmt,
+    For,
+    HelperFunction,
+    If,
+    LElement,
+    Let,
+    LetMut,
+    LocalDecl,
+    LVar,
+    Match,
+    MemFence,
+    Native,
+    Pragma,
+    Return,
+    Seq,
+    Stmt,
+    TupleExpr,
+    Var,
+    WarpBarrier,
+    While,
+)
+from sarek_numba.ir.types import MemSpace, TupleType, Unit
+
+
+def compile_body(c: Context, body: Body, collected: Collected | None = None) -> Block:
+    """A body as one step; a step after which no lane is left ends it."""
+    with c.nested() as inner:
+        steps: list[tuple[Step, bool]] = []
+        for stmt in body:
+            before = inner.leaves
+            inner.leaves = False
+            step = compile_stmt(c, stmt)
+            if step is not None:
+                steps.append((step, inner.leaves))
+            inner.leaves |= before
+    plain = [step for step, _ in steps]
+
+    def run(m: Machine) -> None:
+        for step in plain:
+            step(m)
+
+    def run_while_any(m: Machine) -> None:
+        for step, leaves in steps:
+            step(m)
+            if leaves and not m.any():
+                return
+
+    chosen: Step = run_while_any if inner.leaves else run
+    if len(plain) == 1:
+        chosen = plain[0]
+    return Block(chosen, scope_of(inner), inner.leaves, inner.barriers, not steps)
+
+
+def compile_stmt(c: Context, stmt: Stmt) -> Step | None:
+    """The step of a statement; None where there is nothing to do."""
+    match stmt:
+        case Let(var=var, value=value):
+            return _declaration(c, var, value)
+        case LetMut(var=var, value=optional):
+            return _unbound(c, var) if optional is None else _declaration(c, var, optional)
+        case Assign():
+            return _assignment(c, stmt)
+        case If():
+            return _branch(c, stmt)
+        case For():
+            return compile_for(c, stmt, compile_body)
+        case While():
+            return compile_while(c, stmt, compile_body)
+        case Seq(body=body) | nodes.Block(body=body) | Pragma(body=body) | Native(fallback=body):
+            return compile_body(c, body).run
+        case Break():
+            c.body.leaves = True
+            return _leave
+        case Continue():
+            return _continue(c)
+        case Return():
+            return _return(c, stmt)
+        case Call():
+            return _call(c, stmt)
+        case Barrier(span=span):
+            return compile_barrier(c, span)
+        case Atomic():
+            return _atomic(c, stmt)
+        case ExprStmt(value=value):
+            evaluate = compile_expr(c, value).evaluate
+            return lambda m: _ignore(evaluate(m))
+        case nodes.Assert():
+            return _assertion(c, stmt)
+        case Empty() | MemFence():
+            return None  # lanes run in step, so memory is always in order
+        case Match():
+            raise refuse("match", stmt.span)
+        case WarpBarrier():
+            raise refuse("warp_barrier", stmt.span)
+        case Coopmat():
+            raise refuse("cooperative matrices", stmt.span)
+        case _:
+            assert_never(stmt)
+
+
+def _ignore(lanes: Lanes) -> None:
+    """An expression statement: its checks have been made."""
+
+
+# --- variables ------------------------------------------------------------------------------------
+
+
+def _declaration(c: Context, var: Var, value: Expr) -> Step | None:
+    if isinstance(value, ArrayCreate):
+        return _new_array(c, var, value)
+    compiled = compile_expr(c, value)
+    slot = c.declare(var)
+    if not var.mutable and compiled.interval is not None:
+        c.function.intervals[slot] = compiled.interval
+    evaluate = compiled.evaluate
+
+    def run(m: Machine) -> None:
+        m.values[slot] = evaluate(m)
+
+    return run
+
+
+def _unbound(c: Context, var: Var) -> Step:
+    slot = c.declare(var)
+    zero = np.zeros(1, semantics.dtype_of(scalar(var.type, None)))
+    bound = c.function.bound.setdefault(slot, c.new_slot())
+    c.body.declared.add(bound)
+
+    def run(m: Machine) -> None:
+        m.values[slot] = zero
+        m.values[bound] = FALSE
+
+    return run
+
+
+def _assignment(c: Context, stmt: Assign) -> Step:
+    match stmt.target:
+        case LVar(var=var):
+            evaluate = compile_expr(c, stmt.value).evaluate
+            slot = c.assign(var)
+            bound = c.function.bound.get(slot)
+            if bound is None:
+                return lambda m: merge(m, slot, evaluate(m))
+            c.touch(bound)
+
+            def assign_and_bind(m: Machine) -> None:
+                merge(m, slot, evaluate(m))
+                merge(m, bound, TRUE)
+
+            return assign_and_bind
+        case LElement(array=array, index=index):
+            return _store(c, stmt, array, index)
+        case _:
+            raise refuse("an assignment to a part of a record", stmt.span)
+
+
+def merge(m: Machine, slot: int, value: Lanes) -> None:
+    """Give a variable a new value for the live lanes."""
+    old = m.values.get(slot)
+    if m.mask is None or old is None:
+        m.values[slot] = value
+    elif old is not value:
+        m.values[slot] = np.where(m.mask, value, old)
+
+
+def _store(c: Context, stmt: Assign, array: Var, index: Expr) -> Step:
+    evaluate = compile_expr(c, stmt.value).evaluate
+    at = compile_index(c, index)
+    slot = c.use(array)
+    site = c.site(stmt.target.span or stmt.span)
+
+    def run(m: Machine) -> None:
+        value = evaluate(m)
+        lanes, bad = at(m)
+        m.values[slot].write(m, lanes, bad, value, site)
+
+    return run
+
+
+def _new_array(c: Context, var: Var, create: ArrayCreate) -> Step | None:
+    slot = c.declare(var)
+    array = LocalArray(
+        slot, var, scalar(create.element, create.span), constant_size(c, create.size)
+    )
+    if create.space is MemSpace.SHARED:
+        c.static_shared.append(array)
+        return None
+    c.local_arrays.append(array)
+    return lambda m: m.values[slot].forget(m)
+
+
+def constant_size(c: Context, size: Expr) -> int:
+    """The number of elements of a static array: an expression of constants alone."""
+    nobody: Any = None
+    return int(compile_expr(c, size).evaluate(nobody)[0])
+
+
+# --- branches -------------------------------------------------------------------------------------
+
+
+def _branch(c: Context, stmt: If) -> Step:
+    condition = compile_expr(c, stmt.condition).evaluate
+    then, orelse = compile_body(c, stmt.then), compile_body(c, stmt.orelse)
+    leaves = then.leaves or orelse.leaves
+    span = stmt.span or stmt.condition.span
+
+    def run(m: Machine) -> None:
+        chosen = condition(m)
+        if chosen.size == 1:
+            (then if chosen[0] else orelse).run(m)
+            return
+        mask = m.mask
+        yes, no = m.narrowed(chosen), m.narrowed(~chosen)
+        taken, left = int(np.count_nonzero(yes)), int(np.count_nonzero(no))
+        if not left or not taken:
+            (orelse if left else then).run(m)
+            return
+        _run_part(m, yes, taken, then, span)
+        after = m.mask
+        _run_part(m, no, left, orelse, span)
+        m.mask = united(after, m.mask) if leaves else mask
+
+    return run
+
+
+def _run_part(m: Machine, mask: Mask, live: int, block: Block, span: Any) -> None:
+    """Run a branch for some lanes; `m.mask` is afterwards what is left of them."""
+    m.mask = mask
+    if block.empty:
+        return
+    if block.barriers:
+        lanes = m.chunk_lanes(m.selected())
+        assert lanes is not None
+        m.divergences.append(Divergence(span, lanes))
+    if m.worth_compacting(live):
+        m.compacted(mask, block.scope, block.run)
+    else:
+        block.run(m)
+    if block.barriers:
+        m.divergences.pop()
+
+
+# --- leaving --------------------------------------------------------------------------------------
+
+
+def _leave(m: Machine) -> None:
+    m.mask = m.nobody()
+
+
+def _continue(c: Context) -> Step:
+    loop = c.function.loops[-1]
+    loop.has_continue = True
+    c.touch(loop.continued)
+    c.body.leaves = True
+    continued = loop.continued
+
+    def run(m: Machine) -> None:
+        merge(m, continued, TRUE)
+        m.mask = m.nobody()
+
+    return run
+
+
+def _return(c: Context, stmt: Return) -> Step:
+    function = c.function
+    c.body.leaves = c.body.returns = function.returns = True
+    c.touch(function.returned, *function.results)
+    returned = function.returned
+    items: tuple[Expr, ...] = ()
+    if stmt.value is not None:
+        items = stmt.value.items if isinstance(stmt.value, TupleExpr) else (stmt.value,)
+    values = [compile_expr(c, item).evaluate for item in items]
+    pairs = list(zip(function.results, values, strict=True)) if values else []
+    site = c.site(stmt.span) if function.is_kernel else None
+
+    def run(m: Machine) -> None:
+        for slot, value in [(slot, evaluate(m)) for slot, evaluate in pairs]:
+            merge(m, slot, value)
+        merge(m, returned, TRUE)
+        if site is not None and m.chunk.returned_at is not None:
+            lanes = m.chunk_lanes(m.selected())
+            m.chunk.returned_at[slice(None) if lanes is None else lanes] = site
+        m.mask = m.nobody()
+
+    return run
+
+
+# --- helpers --------------------------------------------------------------------------------------
+
+
+def compile_helper(c: Context, function: HelperFunction) -> Helper:
+    """A helper: called with its parameters' slots filled, it fills its results' slots."""
+    result = function.result
+    items = result.items if isinstance(result, TupleType) else (result,)
+    types = [] if isinstance(result, Unit) else [scalar(item, function.span) for item in items]
+    results = tuple(c.new_slot() for _ in types)
+    c.function = Function(c.new_slot(), results, is_kernel=False)
+    params = tuple(c.declare(param) for param in function.params)
+    start = compile_locals(c, function.locals)
+    body = compile_body(c, function.body)
+    zeros = [np.zeros(1, semantics.dtype_of(type)) for type in types]
+    returned = c.function.returned
+
+    def run(m: Machine) -> None:
+        mask = m.mask
+        m.values[returned] = FALSE
+        for slot, zero in zip(results, zeros, strict=True):
+            m.values[slot] = zero
+        start(m)
+        body.run(m)
+        m.mask = mask
+
+    return Helper(params, results, run, body.barriers)
+
+
+def compile_locals(c: Context, declarations: tuple[Any, ...]) -> Step:
+    """The locals of a function, begun anew at each call."""
+    steps: list[Step] = []
+    for declaration in declarations:
+        if not isinstance(declaration, LocalDecl):
+            continue
+        var, value = declaration.var, declaration.value
+        step = _unbound(c, var) if value is None else _declaration(c, var, value)
+        if step is not None:
+            steps.append(step)
+
+    def run(m: Machine) -> None:
+        for step in steps:
+            step(m)
+
+    return run
+
+
+def _call(c: Context, stmt: Call) -> Step:
+    args: list[Evaluate] = [compile_argument(c, arg) for arg in stmt.args]
+    helper = c.helper(stmt.function)
+    c.body.barriers |= helper.barriers
+    targets = [c.declare(var) for var in stmt.results]
+    pairs = list(zip(targets, helper.results, strict=True)) if targets else []
+    params, run_body = helper.params, helper.run
+
+    def run(m: Machine) -> None:
+        given = [arg(m) for arg in args]
+        for slot, value in zip(params, given, strict=True):
+            m.values[slot] = value
+        run_body(m)
+        for target, result in pairs:
+            m.values[target] = m.values[result]
+
+    return run
+
+
+# --- effects --------------------------------------------------------------------------------------
+
+
+def _atomic(c: Context, stmt: Atomic) -> Step:
+    if stmt.op not in atomics.SUPPORTED:
+        raise refuse(f"atomic {stmt.op.value}", stmt.span)
+    at = compile_index(c, stmt.index)
+    compare = None if stmt.compare is None else compile_expr(c, stmt.compare).evaluate
+    value = None if stmt.value is None else compile_expr(c, stmt.value).evaluate
+    array, op = c.use(stmt.array), stmt.op
+    result = None if stmt.result is None else c.declare(stmt.result)
+    site = c.site(stmt.span)
+    reads = op is not AtomicOp.STORE
+
+    def run(m: Machine) -> None:
+        storage = m.values[array]
+        lanes, bad = at(m)
+        operands = [None if e is None else e(m) for e in (compare, value)]
+        where, chosen = storage.locate_atomic(m, lanes, bad, site, reads)
+        given = [None if x is None else _lanes_of(m, x, chosen) for x in operands]
+        old = atomics.update(m, storage, op, where, chosen, given[1], given[0])
+        if result is not None:
+            if chosen is None:
+                m.values[result] = old
+            else:
+                spread = np.zeros(m.size, old.dtype)
+                spread[chosen] = old
+                m.values[result] = spread
+
+    return run
+
+
+def _lanes_of(m: Machine, values: Lanes, lanes: Any) -> Lanes:
+    whole = np.broadcast_to(values, m.size)
+    return whole if lanes is None else whole[lanes]
+
+
+def _assertion(c: Context, stmt: nodes.Assert) -> Step:
+    condition = compile_expr(c, stmt.condition).evaluate
+    site = c.site(stmt.span)
+    message = f"assertion failed: {stmt.message}" if stmt.message else "assertion failed"
+
+    def run(m: Machine) -> None:
+        holds = condition(m)
+        if not holds.all():
+            m.report(AssertionFailed, site, flagged(m, ~holds), lambda: {"message": message})
+
+    return run
