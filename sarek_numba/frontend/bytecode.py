@@ -13,6 +13,7 @@ from typing import Any
 
 from numba.core import bytecode, interpreter, ir, types
 from numba.core.analysis import dead_branch_prune
+from numba.core.bytecode import _FIXED_OFFSET
 from numba.core.errors import (
     NotDefinedError,
     NumbaError,
@@ -60,7 +61,7 @@ class _Interpreter(interpreter.Interpreter):  # type: ignore[misc] # Numba ships
         self.early_reads: dict[str, ir.Loc] = {}
 
     def _dispatch(self, inst: Any, kws: Any) -> Any:
-        self.loc = ir.Loc(self.loc.filename, inst.lineno, inst.offset)
+        self.loc: Any = ir.Loc(self.loc.filename, inst.lineno, inst.offset - _FIXED_OFFSET)
         return super()._dispatch(inst, kws)
 
     def get(self, name: str) -> Any:

@@ -9,10 +9,8 @@ from typing import Any
 
 from numba.core import types
 
-from sarek_numba.frontend.weak import WEAK_INT
+from sarek_numba.frontend.weak import WEAK_INT, Type
 from sarek_numba.ir.types import MemSpace
-
-Type = types.Type
 
 
 class PlacedArray(types.Array):  # type: ignore[misc] # Numba ships no types
@@ -57,7 +55,10 @@ class PlacedArray(types.Array):  # type: ignore[misc] # Numba ships no types
 
 def space_of(array: Type) -> MemSpace:
     """Where an array lives."""
-    return array.space if isinstance(array, PlacedArray) else MemSpace.GLOBAL
+    if not isinstance(array, PlacedArray):
+        return MemSpace.GLOBAL
+    space: MemSpace = array.space
+    return space
 
 
 class RangeType(types.Opaque):  # type: ignore[misc] # Numba ships no types

@@ -8,6 +8,7 @@ again once it is strong.
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import inspect
 import operator
@@ -51,14 +52,6 @@ from sarek_numba.span import Span
 Compute = Callable[[], None]
 
 
-class JoinRefusal(Refusal):
-    """A variable that holds two types without a join; `variables` define them."""
-
-    def __init__(self, message: str, hint: str, variables: tuple[ir.Var, ir.Var]) -> None:
-        super().__init__(message, hint)
-        self.variables = variables
-
-
 class _Step:
     """A constraint of this package: compute a type, an operation, or both."""
 
@@ -85,6 +78,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         self._inputs: list[tuple[str, ...]] = []
         self._versions: dict[str, int] = {}
         self._paths: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._returned = _returned(self.blocks)
         self.definitions = {
             inst.target.name: inst
             for block in self.blocks.values()
@@ -261,21 +255,29 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
     def _join(
         self, target: ir.Var, known: Type, new: Type, first: ir.Var | None, variable: ir.Var
     ) -> Type:
-        joined = join(known, new)
+        try:
+            joined = join(known, new)
+        except Refusal as refusal:
+            refusal.variables = (variable,)
+            raise
         if joined is not None:
             return joined
         if first is None:  # the clash is with what the loop brought round before
             first = target
-        shown = f"{target.unversioned_name!r} holds"
-        if target.is_temp:
-            shown = "this expression gives"
         before = self.type_of(first.name)
-        raise JoinRefusal(
-            f"{shown} {describe(known if before is None else before)} or {describe(new)}, "
-            "which have no common type",
-            "convert one of them" if target.is_temp else "convert one of them, or use two names",
-            (first, variable),
-        )
+        types_met = (known if before is None else before, new)
+        clash = self._no_join(target, *map(describe, types_met))
+        clash.variables = (first, variable)
+        raise clash
+
+    def _no_join(self, target: ir.Var, first: str, second: str) -> Refusal:
+        both = f"{first} or {second}, which have no common type"
+        if not target.is_temp:
+            name = target.unversioned_name
+            return Refusal(f"{name!r} holds {both}", "convert one of them, or use two names")
+        if target.name in self._returned:
+            return Refusal(f"the function returns {both}", "return one type on all paths")
+        return Refusal(f"this expression gives {both}", "convert one of them")
 
     def _attribute(self, inst: Any, target: ir.Var, expr: Any) -> None:
         (owner,) = self._types((expr.value,))
@@ -379,6 +381,20 @@ _REFUSED_EXPRESSIONS: dict[str, tuple[str, str | None]] = {
 }
 
 
+def _returned(blocks: Any) -> set[str]:
+    """The variables whose value a `return` gives, casts followed."""
+    casts = {
+        inst.target.name: inst.value.value.name
+        for block in blocks.values()
+        for inst in block.body
+        if isinstance(inst, ir.Assign)
+        and isinstance(inst.value, ir.Expr)
+        and inst.value.op == "cast"
+    }
+    names = {b.body[-1].value.name for b in blocks.values() if isinstance(b.body[-1], ir.Return)}
+    return names | {casts[name] for name in names if name in casts}
+
+
 def _raise(refusal: Refusal) -> None:
     raise refusal
 
@@ -426,7 +442,7 @@ def read_captured(function: FunctionType, name: str, path: tuple[str, ...]) -> A
         elif name in function.__globals__:
             value = function.__globals__[name]
         else:
-            value = function.__builtins__[name]
+            value = getattr(builtins, name)
         for each in path:
             value = getattr(value, each)
     except (AttributeError, KeyError, ValueError):
@@ -441,10 +457,11 @@ def findings(loc: ir.Loc, error: Exception, inferer: Inferer) -> list[Diagnostic
     assert isinstance(error, Refusal)
     span = inferer.source.span_of(loc)
     notes: tuple[tuple[Span, str], ...] = ()
-    if isinstance(error, JoinRefusal):
+    if error.variables:
         notes = tuple(_origin(variable, inferer) for variable in error.variables)
-        span = notes[1][0]
-    return [Diagnostic(error.error, error.message, span, error.hint, notes)]
+        span = notes[-1][0]
+    shown = notes if len(notes) > 1 else ()
+    return [Diagnostic(error.error, error.message, span, error.hint, shown)]
 
 
 def _origin(variable: ir.Var, inferer: Inferer) -> tuple[Span, str]:

@@ -1,8 +1,11 @@
 """The names a kernel may use beside Python's own: indices, memory, barriers, atomics, mathematics.
 
-Imports no Numba. The compiler recognises these objects by identity. Called in plain Python they act
-on the current thread of an emulation: `emulating(context)` installs a `ThreadContext` for the
-operating-system thread (or greenlet) that runs a kernel's function; outside of one they raise.
+Imports no Numba, and of this package only the errors, since every `import sarek_numba` pays for it:
+the enumerations of `ir.nodes` are met by name, where they are needed.
+
+The compiler recognises these objects by identity. Called in plain Python they act on the current
+thread of an emulation: `emulating(context)` installs a `ThreadContext` for the operating-system
+thread (or greenlet) that runs a kernel's function; outside of one they raise.
 """
 
 from __future__ import annotations
@@ -11,13 +14,15 @@ import contextlib
 import operator
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from sarek_numba.errors import SarekError, UnsupportedConstruct
-from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
-from sarek_numba.ir.types import Scalar
+
+if TYPE_CHECKING:
+    from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
+    from sarek_numba.ir.types import Scalar
 
 
 class ThreadContext(Protocol):
@@ -77,8 +82,15 @@ def current(name: str) -> ThreadContext:
 class Axes:
     """A coordinate with `.x`, `.y`, `.z`: Python ints."""
 
-    def __init__(self, coordinate: Coordinate) -> None:
-        self.coordinate = coordinate
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def coordinate(self) -> Coordinate:
+        """The coordinate of the same name."""
+        from sarek_numba.ir.nodes import Coordinate
+
+        return Coordinate(self.name)
 
     @property
     def x(self) -> int:
@@ -93,17 +105,17 @@ class Axes:
         return self._along(2)
 
     def _along(self, axis: int) -> int:
-        return current(self.coordinate.value).coordinate(self.coordinate, axis)
+        return current(self.name).coordinate(self.coordinate, axis)
 
     def __repr__(self) -> str:
-        return f"sarek.{self.coordinate.value}"
+        return f"sarek.{self.name}"
 
 
-thread_idx = Axes(Coordinate.THREAD_IDX)
-block_idx = Axes(Coordinate.BLOCK_IDX)
-block_dim = Axes(Coordinate.BLOCK_DIM)
-grid_dim = Axes(Coordinate.GRID_DIM)
-global_idx = Axes(Coordinate.GLOBAL_IDX)
+thread_idx = Axes("thread_idx")
+block_idx = Axes("block_idx")
+block_dim = Axes("block_dim")
+grid_dim = Axes("grid_dim")
+global_idx = Axes("global_idx")
 
 
 def _binary(operation: Callable[[Any, Any], Any]) -> Any:
@@ -164,17 +176,19 @@ global_thread_id = GlobalThreadId()
 
 def grid(ndim: int) -> int | tuple[int, ...]:
     """The thread's place in the launch along 1, 2 or 3 axes, as Numba users write it."""
-    return _along_axes("grid", Coordinate.GLOBAL_IDX, ndim)
+    return _along_axes("grid", "global_idx", ndim)
 
 
 def gridsize(ndim: int) -> int | tuple[int, ...]:
     """The number of threads of the launch along 1, 2 or 3 axes."""
-    return _along_axes("gridsize", Coordinate.GRID_SIZE, ndim)
+    return _along_axes("gridsize", "grid_size", ndim)
 
 
-def _along_axes(name: str, coordinate: Coordinate, ndim: int) -> int | tuple[int, ...]:
+def _along_axes(name: str, coordinate: str, ndim: int) -> int | tuple[int, ...]:
+    from sarek_numba.ir.nodes import Coordinate
+
     context = current(name)
-    values = tuple(context.coordinate(coordinate, axis) for axis in range(ndim))
+    values = tuple(context.coordinate(Coordinate(coordinate), axis) for axis in range(ndim))
     return values[0] if ndim == 1 else values
 
 
@@ -188,6 +202,8 @@ def barrier() -> None:
 
 def mem_fence(scope: str = "device") -> None:
     """Order this thread's memory accesses, as seen by its block or by the device."""
+    from sarek_numba.ir.nodes import FenceScope
+
     current("mem_fence").mem_fence(FenceScope(scope))
 
 
@@ -241,9 +257,15 @@ class DType:
     NumPy takes it for a dtype: `np.zeros(3, sarek.float32)`.
     """
 
-    def __init__(self, scalar: Scalar) -> None:
-        self.scalar = scalar
-        self.dtype = np.dtype(scalar.value)
+    def __init__(self, name: str) -> None:
+        self.dtype = np.dtype(name)
+
+    @property
+    def scalar(self) -> Scalar:
+        """The IR type of the same name."""
+        from sarek_numba.ir.types import Scalar
+
+        return Scalar(self.dtype.name)
 
     def __call__(self, value: Any) -> Any:
         """The value as a NumPy scalar of this type."""
@@ -266,17 +288,17 @@ class DType:
         return f"sarek.{self.dtype.name}"
 
 
-bool_ = DType(Scalar.BOOL)
-int8 = DType(Scalar.INT8)
-int16 = DType(Scalar.INT16)
-int32 = DType(Scalar.INT32)
-int64 = DType(Scalar.INT64)
-uint8 = DType(Scalar.UINT8)
-uint16 = DType(Scalar.UINT16)
-uint32 = DType(Scalar.UINT32)
-uint64 = DType(Scalar.UINT64)
-float32 = DType(Scalar.FLOAT32)
-float64 = DType(Scalar.FLOAT64)
+bool_ = DType("bool")
+int8 = DType("int8")
+int16 = DType("int16")
+int32 = DType("int32")
+int64 = DType("int64")
+uint8 = DType("uint8")
+uint16 = DType("uint16")
+uint32 = DType("uint32")
+uint64 = DType("uint64")
+float32 = DType("float32")
+float64 = DType("float64")
 
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -329,34 +351,34 @@ class Atomics:
     """
 
     def load(self, array: Any, index: Any) -> Any:
-        return self._do(AtomicOp.LOAD, array, index)
+        return self._do("load", array, index)
 
     def store(self, array: Any, index: Any, value: Any) -> None:
-        self._do(AtomicOp.STORE, array, index, value)
+        self._do("store", array, index, value)
 
     def add(self, array: Any, index: Any, value: Any) -> Any:
-        return self._do(AtomicOp.ADD, array, index, value)
+        return self._do("add", array, index, value)
 
     def min(self, array: Any, index: Any, value: Any) -> Any:
         """Floats as `np.fmin`."""
-        return self._do(AtomicOp.MIN, array, index, value)
+        return self._do("min", array, index, value)
 
     def max(self, array: Any, index: Any, value: Any) -> Any:
         """Floats as `np.fmax`."""
-        return self._do(AtomicOp.MAX, array, index, value)
+        return self._do("max", array, index, value)
 
     def exch(self, array: Any, index: Any, value: Any) -> Any:
         """Store a value and give the old one."""
-        return self._do(AtomicOp.EXCH, array, index, value)
+        return self._do("exch", array, index, value)
 
     def cas(self, array: Any, index: Any, old: Any, new: Any) -> Any:
         """Store `new` if the element is `old`."""
-        return self._do(AtomicOp.CAS, array, index, new, old)
+        return self._do("cas", array, index, new, old)
 
-    def _do(
-        self, op: AtomicOp, array: Any, index: Any, value: Any = None, compare: Any = None
-    ) -> Any:
-        return current(f"atomic.{op.value}").atomic(op, array, index, value, compare)
+    def _do(self, op: str, array: Any, index: Any, value: Any = None, compare: Any = None) -> Any:
+        from sarek_numba.ir.nodes import AtomicOp
+
+        return current(f"atomic.{op}").atomic(AtomicOp(op), array, index, value, compare)
 
     def __getattr__(self, name: str) -> NotYet:
         if name in _ATOMICS_TO_COME:

@@ -1,7 +1,7 @@
 """`sarek.math`: functions that Python's `math` or NumPy lack, or have under other rules.
 
-In a kernel they are compiled. Called in plain Python, as emulation does, they compute here, on NumPy
-scalars at the type of their arguments. Imports no Numba.
+In a kernel they are compiled. Called in plain Python, as emulation does, they compute here, on
+NumPy scalars at the type of their arguments. Imports no Numba.
 """
 
 from __future__ import annotations

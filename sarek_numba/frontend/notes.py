@@ -59,7 +59,7 @@ def _narrow_accumulator(inferer: Inferer, inst: Any) -> list[Diagnostic]:
     ):
         return []
     kind = inferer.type_of(inst.target.name)
-    if not (is_integer(kind) and kind.bitwidth < 32) or inst.target.is_temp:
+    if kind is None or not (is_integer(kind) and kind.bitwidth < 32) or inst.target.is_temp:
         return []
     sources = [v for v in inst.value.incoming_values if v is not ir.UNDEFINED]
     if not any(isinstance(inferer.type_of(v.name), Weak) for v in sources):

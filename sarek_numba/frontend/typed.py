@@ -34,18 +34,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeAlias
 
-from numba.core import ir, types
+from numba.core import ir
 
 from sarek_numba.errors import Diagnostic
 from sarek_numba.frontend.source import Source
+from sarek_numba.frontend.weak import Type as Type
 from sarek_numba.ir.nodes import AtomicOp, BinOp, Coordinate, FenceScope, UnOp
 from sarek_numba.ir.types import MemSpace
 from sarek_numba.span import Span
-
-Type = types.Type
-
 
 # --- what an operation is -------------------------------------------------------------------------
 
@@ -327,7 +325,7 @@ class Default:
     type: Type
 
 
-Argument = ir.Var | Default
+Argument: TypeAlias = ir.Var | Default
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -384,7 +382,7 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, (bool, int, str)):
         return bool(left == right)
     if hasattr(left, "tobytes") and hasattr(left, "dtype"):
-        return (
+        return bool(
             left.dtype == right.dtype
             and left.shape == right.shape
             and left.tobytes() == right.tobytes()

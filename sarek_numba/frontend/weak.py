@@ -10,15 +10,17 @@ variable that holds both. Either raises a `Refusal` subclass that says why there
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
-from numba.core import types
+from numba.core import ir, types
 from numba.core.errors import TypingError as NumbaTypingError
 from numba.np.numpy_support import from_dtype
 
 from sarek_numba import errors
 from sarek_numba.ir.types import Scalar
 
-Type = types.Type
+Type: TypeAlias = types.Type
 
 # More alternatives than this make a weak int a run-time value.
 _MOST_ALTERNATIVES = 8
@@ -40,6 +42,7 @@ class Refusal(NumbaTypingError):  # type: ignore[misc] # Numba ships no types
         self.message = message
         self.hint = hint
         self.error = error
+        self.variables: tuple[ir.Var, ...] = ()  # whose origins are to be shown
 
 
 class Weak(types.Hashable):  # type: ignore[misc] # Numba ships no types
@@ -86,7 +89,9 @@ WEAK_FLOAT = WeakFloat()
 
 def constant_of(type: Type) -> int | float | None:
     """The one constant that a weak type stands for, or None."""
-    return type.value if isinstance(type, Weak) else None
+    if isinstance(type, (WeakInt, WeakFloat)):
+        return type.value
+    return None
 
 
 def generalise(type: Type) -> Type:
@@ -155,7 +160,8 @@ def type_of(scalar: Scalar) -> Type:
 
 def dtype_of(type: Type) -> np.dtype[np.generic]:
     """NumPy's dtype of a strong number."""
-    return np.dtype(type.name)
+    dtype: np.dtype[np.generic] = np.dtype(type.name)
+    return dtype
 
 
 def describe(type: Type) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from numba.core import types
@@ -256,7 +257,7 @@ def _transpose(array: Type) -> Operation:
     return Operation(Transpose(), (array,), array.copy(layout=layout))
 
 
-_ARRAY_ATTRIBUTES = {
+_ARRAY_ATTRIBUTES: dict[str, Callable[[Type], Operation]] = {
     "shape": _shape,
     "size": _size,
     "T": _transpose,

@@ -64,17 +64,18 @@ def element_type(type: Type) -> Type:
 
 def as_dtype(value: Any) -> np.dtype[Any] | None:
     """The dtype that an object names in a kernel, or None."""
-    if isinstance(value, DType):
-        return value.dtype
-    if isinstance(value, np.dtype):
-        return value
     if isinstance(value, NotYet):
         raise refused(value)
-    if isinstance(value, type) and issubclass(value, np.generic):
-        return np.dtype(value)
-    if _is_python_number_type(value):
-        return np.dtype(value)
-    return None
+    dtype: np.dtype[Any] | None = None
+    if isinstance(value, DType):
+        dtype = value.dtype
+    elif isinstance(value, np.dtype):
+        dtype = value
+    elif _is_python_number_type(value) or (
+        isinstance(value, type) and issubclass(value, np.generic)
+    ):
+        dtype = np.dtype(value)
+    return dtype
 
 
 def _is_python_number_type(value: Any) -> bool:
