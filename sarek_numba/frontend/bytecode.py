@@ -79,7 +79,7 @@ def _define_early_reads(function_ir: ir.FunctionIR, names: dict[str, ir.Loc]) ->
     entry = function_ir.blocks[min(function_ir.blocks)]
     for name, loc in names.items():
         undefined = ir.Expr.undef(loc)
-        entry.body.insert(0, ir.Assign(undefined, entry.scope.get(name), loc))
+        entry.body.insert(0, ir.Assign(undefined, entry.scope.get_exact(name), loc))
         function_ir._definitions[name].append(undefined)
 
 

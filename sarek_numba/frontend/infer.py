@@ -128,17 +128,19 @@ class _Stage:
             if not isinstance(kind, (types.Array, SliceType)):
                 continue
             sources = {
-                v.name
+                v.name: v
                 for v in inst.value.incoming_values
                 if v is not ir.UNDEFINED and v.name != inst.target.name
             }
             if len(sources) > 1:
                 what = "arrays" if isinstance(kind, types.Array) else "slices"
-                self._refuse(
-                    inst,
-                    f"{inst.target.unversioned_name!r} names different {what}",
-                    "use two names, or choose the index instead",
+                name = inst.target.unversioned_name
+                shown = "this expression gives" if inst.target.is_temp else f"{name!r} names"
+                refusal = Refusal(
+                    f"{shown} different {what}", "use two names, or choose the index instead"
                 )
+                refusal.variables = tuple(sources.values())
+                self.diagnostics += findings(inst.loc, refusal, inferer)
 
     def _result(self, inferer: Inferer) -> Type:
         returns = [

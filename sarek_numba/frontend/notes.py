@@ -41,7 +41,7 @@ def _unasked_float64(inferer: Inferer, key: Any, operation: Operation) -> list[D
     return [
         Diagnostic(
             TypingError,
-            f"{shown} give float64 here",
+            f"the result of {shown} is float64",
             inferer.source.span_of(key.loc),
             "write sarek.float32(...) around the operand that is no float32, if that is enough",
         )

@@ -52,7 +52,7 @@ def check(source: Source) -> list[Diagnostic]:
         return [] if tree is None else [_refusal(source, tree)]
     found = [*_parameters(source, tree)]
     for node in _walk(tree.body):
-        if type(node) in _REFUSED or (isinstance(node, ast.With) and not _allowed(node, source)):
+        if _kind(node) in _REFUSED or (isinstance(node, ast.With) and not _allowed(node, source)):
             found.append(_refusal(source, node))
         elif isinstance(node, ast.With):
             found += _jumps_out(source, node)
@@ -65,17 +65,18 @@ def _walk(body: list[ast.stmt]) -> Iterator[ast.AST]:
     while pending:
         node = pending.pop()
         yield node
-        if type(node) not in _REFUSED:
-            pending.extend(
-                child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.MatMult)
-            )
-            if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
-                pending.append(ast.copy_location(node.op, node))
+        if _kind(node) not in _REFUSED:
+            pending.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def _kind(node: ast.AST) -> type[ast.AST]:
+    """What decides about a node: for arithmetic its operator, which itself has no place."""
+    return type(node.op) if isinstance(node, (ast.BinOp, ast.AugAssign)) else type(node)
 
 
 def _refusal(source: Source, node: ast.AST) -> Diagnostic:
     name, hint = _REFUSED.get(
-        type(node), ("this `with`", "only `with sarek.superstep():` is allowed")
+        _kind(node), ("this `with`", "only `with sarek.superstep():` is allowed")
     )
     if isinstance(node, ast.With) and node.items[0].optional_vars is not None:
         hint = "write `with sarek.superstep():` without `as`"
