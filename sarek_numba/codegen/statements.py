@@ -328,7 +328,8 @@ class Statements(Expressions):
         counter = self.namer.name(f"{wish}_pass")
         self.line(f"for ({wide} {counter} = 0; {counter} < {passes}; {counter}++) {{")
         self._depth += 1
-        self.line(f"{type} {self.declare_name(loop.var)} = {first} + {counter} * {step};")
+        start = "" if first == "0" else f"{first} + "
+        self.line(f"{type} {self.declare_name(loop.var)} = {start}{counter} * {step};")
         self._depth -= 1
         self._nested(loop.body)
         self.line("}")
