@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         BarrierDivergence,
         CapabilityError,
         CompileError,
+        CompileWarning,
         ConstantOverflow,
         DataRace,
         DeviceLost,
@@ -148,10 +149,10 @@ _NAMES = {
     """,
     "sarek_numba.errors": """
         ArgumentCountError ArgumentTypeError ArithmeticFault AssertionFailed BackendError
-        BarrierDivergence CapabilityError CompileError ConstantOverflow DataRace DeviceLost
-        Diagnostic DivergentBarrier GraphError InvalidArgument InvalidDimensions InvalidFile
-        InvalidIR JitError LaunchError LaunchFailed LengthOverflow MixedDevices NoProgress
-        OracleError OutOfBounds OutOfMemory PolicyError ReadOnlyWrite SarekError
+        BarrierDivergence CapabilityError CompileError CompileWarning ConstantOverflow DataRace
+        DeviceLost Diagnostic DivergentBarrier GraphError InvalidArgument InvalidDimensions
+        InvalidFile InvalidIR JitError LaunchError LaunchFailed LengthOverflow MixedDevices
+        NoProgress OracleError OutOfBounds OutOfMemory PolicyError ReadOnlyWrite SarekError
         SourceCompilationError StreamError TransferFailed TypingError UnboundLocal UnboundRead
         UninitialisedRead UnknownDevice UnknownName UnsupportedConstruct UnsupportedLanguage
         WarpDivergence WeakOverflow
@@ -169,6 +170,7 @@ __all__ = [
     "BarrierDivergence",
     "CapabilityError",
     "CompileError",
+    "CompileWarning",
     "ConstantOverflow",
     "DataRace",
     "Device",

@@ -7,12 +7,13 @@ device's compiler (`runtime.launch`). `SAREK_DUMP=numba,typed,ir` prints what a 
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from sarek_numba.errors import raise_diagnostics
+from sarek_numba.errors import CompileWarning, raise_diagnostics
 from sarek_numba.frontend.infer import infer
 from sarek_numba.frontend.lower import lower
 from sarek_numba.frontend.typed import Captured, Typed
@@ -46,7 +47,16 @@ def compile_kernel(
     dump("ir", name, lambda: text(kernel))
     verify(kernel)
     raise_diagnostics(check_convergence(kernel))
+    _warn(typed)
     return Compiled(kernel, typed.captures)
+
+
+def _warn(typed: Typed) -> None:
+    """Show what inference noted, as warnings at the lines of the kernel and its callees."""
+    for function in (*typed.callees, typed):
+        for note in function.notes:
+            file, line = (note.span.file, note.span.line) if note.span else ("<kernel>", 0)
+            warnings.warn_explicit(str(note), CompileWarning, file, line)
 
 
 def _numba_text(typed: Typed) -> str:

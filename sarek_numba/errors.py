@@ -15,8 +15,7 @@ from sarek_numba.span import Span
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding in the user's source. `error` names the class to raise: see `raise_diagnostics`.
-    """
+    """One finding in the user's source. `error` is the class to raise: see `raise_diagnostics`."""
 
     error: type[CompileError]
     message: str
@@ -94,6 +93,10 @@ class TypingError(CompileError, TypeError):
 
 class UnsupportedConstruct(CompileError, NotImplementedError):
     """Python that is outside the kernel language, or a feature this version does not have."""
+
+
+class CompileWarning(UserWarning):
+    """A finding that refuses nothing, such as float64 that nobody asked for."""
 
 
 class UnboundLocal(CompileError, UnboundLocalError):
