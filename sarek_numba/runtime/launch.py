@@ -21,6 +21,7 @@ from sarek_numba.ir.needs import Need, needs
 from sarek_numba.ir.nodes import Const, Kernel, SharedDecl
 from sarek_numba.ir.text import canonical_text, text
 from sarek_numba.ir.types import Scalar
+from sarek_numba.passes import optimise
 from sarek_numba.runtime.arguments import Arguments, Filler, fillers
 from sarek_numba.runtime.cache import Memo, count
 from sarek_numba.runtime.device import Dimensions, Program
@@ -171,8 +172,6 @@ def _find_refusals(device: Device, analysed: Analysed) -> list[capability.Refusa
     kernel = analysed.kernel
     refused = capability.check(kernel.name, analysed.needs, device.record)
     if refused and device.driver.target is not None:
-        from sarek_numba.passes import optimise
-
         legal = optimise(kernel, device.driver.target)
         refused = capability.check(kernel.name, needs(legal), device.record)
     return refused
@@ -194,8 +193,6 @@ def _make_source(device: Device, analysed: Analysed) -> str:
 def _prepare(device: Device, analysed: Analysed) -> _Prepared:
     kernel, driver = analysed.kernel, device.driver
     if driver.target is not None:
-        from sarek_numba.passes import optimise
-
         target = driver.target
         dump("optimised", kernel.name, lambda: text(optimise(kernel, target)))
     dump("source", kernel.name, lambda: source(device, analysed))
