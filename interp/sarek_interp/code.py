@@ -1,7 +1,7 @@
 """What compiling a kernel for the oracle shares: compiled pieces, and the context they are made in.
 
-Every expression becomes one Python function of the machine that gives lanes, every statement one that
-changes the machine. That is done once for a kernel, so that running it costs no walk of the tree.
+Every expression becomes one Python function of the machine that gives lanes, every statement one
+that changes the machine. That is done once for a kernel, so running it costs no walk of the tree.
 """
 
 from __future__ import annotations

@@ -439,8 +439,7 @@ def _conditional(c: Context, expr: IfExpr) -> Value:
             lanes: Lanes = a(m) if chosen[0] else b(m)
             return lanes
         if all_plain:
-            both: Lanes = np.where(chosen, a(m), b(m))
-            return both
+            return np.asarray(np.where(chosen, a(m), b(m)))
         mask = m.mask
         m.mask = m.narrowed(chosen)
         x = a(m) if m.mask.any() else zero

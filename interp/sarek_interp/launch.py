@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,11 +147,8 @@ def execute(
         step_limit=step_limit,
     )
     values = _bound(compiled, arguments)
-    with np.errstate(all="ignore"), deep_recursion():
-        try:
-            _run_chunks(compiled, launch, values, shared_bytes, seed)
-        except Stopped:
-            pass
+    with np.errstate(all="ignore"), deep_recursion(), suppress(Stopped):
+        _run_chunks(compiled, launch, values, shared_bytes, seed)
     return Report(
         compiled.kernel.name,
         grid,

@@ -131,7 +131,7 @@ class Storage:
     def _locate(
         self, m: Machine, index: Lanes, bad: Mask | None, site: int, slices: bool = True
     ) -> tuple[Any, Selection | None]:
-        """Positions of elements, a slice where they are consecutive, and the frame lanes they are of.
+        """Positions of elements, a slice where they are consecutive, and their frame lanes.
 
         Lanes None stands for every lane of the frame.
         """
@@ -329,8 +329,7 @@ def _repeated(stamps: Lanes, tracing: Tracing) -> Lanes:
 
 
 def _per_element(of_granules: Mask, tracing: Tracing) -> Mask:
-    elements: Mask = of_granules.reshape(-1, tracing.granules).any(axis=1)
-    return elements
+    return np.asarray(of_granules.reshape(-1, tracing.granules).any(axis=1))
 
 
 def _same_bits(a: Lanes, b: Lanes, granules: int = 1) -> Mask:
