@@ -127,17 +127,22 @@ def check(action: str, device: Any, asked: int = 0) -> Iterator[None]:
     try:
         yield
     except cl.Error as error:
-        status = cl.status_code
-        message = f"{action} on {device.name} failed: {error}"
-        match error.code:
-            case status.MEM_OBJECT_ALLOCATION_FAILURE | status.OUT_OF_HOST_MEMORY:
-                raise OutOfMemory(message, asked, int(device.global_mem_size)) from error
-            case status.INVALID_BUFFER_SIZE:
-                limit = int(device.max_mem_alloc_size)
-                raise OutOfMemory(f"{message} (one buffer: {limit} bytes)", asked, limit) from error
-            case status.DEVICE_NOT_AVAILABLE:
-                raise DeviceLost(message) from error
-            case status.INVALID_BINARY | status.BUILD_PROGRAM_FAILURE:
-                raise BackendError(message) from error
-            case _:
-                raise LaunchFailed(message) from error
+        raise failure(error, action, device, asked) from error
+
+
+def failure(error: Any, action: str, device: Any, asked: int = 0) -> BackendError:
+    """The error of this package for an error of the driver."""
+    status = load().status_code
+    message = f"{action} on {device.name} failed: {error}"
+    match error.code:
+        case status.MEM_OBJECT_ALLOCATION_FAILURE | status.OUT_OF_HOST_MEMORY:
+            return OutOfMemory(message, asked, int(device.global_mem_size))
+        case status.INVALID_BUFFER_SIZE:
+            limit = int(device.max_mem_alloc_size)
+            return OutOfMemory(f"{message} (one buffer: at most {limit} bytes)", asked, limit)
+        case status.DEVICE_NOT_AVAILABLE:
+            return DeviceLost(message)
+        case status.INVALID_BINARY | status.BUILD_PROGRAM_FAILURE:
+            return BackendError(message)
+        case _:
+            return LaunchFailed(message)

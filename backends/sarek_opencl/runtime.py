@@ -20,6 +20,7 @@ from sarek_numba.codegen import cfamily
 from sarek_numba.codegen.target import Target
 from sarek_numba.errors import InvalidDimensions
 from sarek_numba.ir.nodes import Kernel, ParamDecl
+from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.device import BackendUnavailable, Bytes, Dimensions
 from sarek_opencl import driver
 from sarek_opencl.dialect import DIALECT
@@ -51,7 +52,7 @@ class OpenCLProgram:
     def __init__(
         self, owner: OpenCLDriver, params: tuple[ParamDecl, ...], emitted: cfamily.Emitted
     ) -> None:
-        cl = driver.load()
+        self._cl = cl = driver.load()
         self.params = params
         self.source = emitted.text
         self.static_shared_bytes = emitted.static_shared_bytes
@@ -65,7 +66,16 @@ class OpenCLProgram:
                     cl.kernel_work_group_info.WORK_GROUP_SIZE, owner.device
                 )
             )
+            self._kernel.set_scalar_arg_dtypes(self._scalar_types())
         self._lock = threading.Lock()  # arguments belong to the kernel object
+
+    def _scalar_types(self) -> list[np.dtype[Any] | None]:
+        """The type of each scalar parameter, None for memory; pyopencl packs known types faster."""
+        types = [
+            np.dtype(param.var.type.value) if isinstance(param.var.type, Scalar) else None
+            for param in self.params
+        ]
+        return [*types, None] if self._dynamic_shared else types
 
     def launch(
         self, grid: Dimensions, block: Dimensions, shared_bytes: int, arguments: Sequence[Any]
@@ -79,26 +89,18 @@ class OpenCLProgram:
                 f"this kernel takes at most {self._block_limit} threads a block on "
                 f"{self._owner.record.name} (CL_KERNEL_WORK_GROUP_SIZE); the block has {threads}"
             )
-        cl = driver.load()
-        ready = [self._argument(argument) for argument in arguments]
+        cl, kernel, queue = self._cl, self._kernel, self._owner.queue
+        ready = [a.memory if isinstance(a, Buffer) else a for a in arguments]
         if self._dynamic_shared:
             ready.append(cl.LocalMemory(max(8, shared_bytes)))
-        total = tuple(blocks * size for blocks, size in zip(grid, block, strict=True))
-        with driver.check("a launch", self._owner.device):
+        total = (grid[0] * block[0], grid[1] * block[1], grid[2] * block[2])
+        try:
             with self._lock:
-                self._kernel.set_args(*ready)
-                event = cl.enqueue_nd_range_kernel(self._owner.queue, self._kernel, total, block)
+                kernel.set_args(*ready)
+                event = cl.enqueue_nd_range_kernel(queue, kernel, total, block)
             event.wait()
-
-    @staticmethod
-    def _argument(argument: Any) -> Any:
-        match argument:
-            case Buffer(memory=memory):
-                return memory
-            case np.bool_():
-                return np.uint8(argument)
-            case _:
-                return argument
+        except cl.Error as error:
+            raise driver.failure(error, "a launch", self._owner.device) from error
 
 
 class OpenCLDriver:
