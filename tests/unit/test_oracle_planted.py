@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracle_kit import Builder, bid, errors, gid, int32, run, tid
 
 from sarek_numba import errors as sarek_errors
 from sarek_numba.ir import build as b
@@ -26,6 +25,7 @@ from sarek_numba.ir.nodes import (
     UnOp,
 )
 from sarek_numba.ir.types import INT32, INT64, UNIT, Scalar
+from tests.unit.oracle_kit import Builder, bid, errors, gid, int32, run, tid
 
 UINT8 = Scalar.UINT8
 
