@@ -25,7 +25,9 @@ def function_ir(function: FunctionType) -> ir.FunctionIR:
     positions = list(function.__code__.co_positions())
 
     def position(statement: ir.Stmt) -> Any:
-        offset = statement.target.name.lstrip("$").split(".")[0].rstrip("abcdefghijklmnopqrstuvwxyz_")
+        offset = (
+            statement.target.name.lstrip("$").split(".")[0].rstrip("abcdefghijklmnopqrstuvwxyz_")
+        )
         digits = "".join(c for c in offset if c.isdigit())
         index = int(digits) // 2 - 1 if digits else len(positions)
         return positions[index] if 0 <= index < len(positions) else statement.loc.line
@@ -198,4 +200,8 @@ class Runner:
 
     def binary(self, operation: Any, value: ir.Expr) -> Any:
         left, right = self.read(value.lhs), self.read(value.rhs)
-        return operator.contains(left, right) if operation is operator.contains else operation(left, right)
+        return (
+            operator.contains(left, right)
+            if operation is operator.contains
+            else operation(left, right)
+        )

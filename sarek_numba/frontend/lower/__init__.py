@@ -1,0 +1,257 @@
+"""Lower a typed function to Sarek IR.
+
+In: `Typed`, from `frontend.infer`. Out: an `ir.Kernel` as `ir.verify` wants it, its statements in the
+order in which CPython runs the function. Names are the user's; temporaries are folded into expression
+trees, bound to variables only where a value is used twice or would be read too late.
+
+`lower` is the entry; `function` lowers statements and `operations`, `arrays`, `calls` what they
+compute; `control` lowers regions; `declare` places the declarations.
+"""
+
+from __future__ import annotations
+
+from numba.core import ir, types
+
+from sarek_numba.errors import UnsupportedConstruct
+from sarek_numba.frontend import typed as t
+from sarek_numba.frontend.lower.calls import leaves
+from sarek_numba.frontend.lower.control import lower_regions
+from sarek_numba.frontend.lower.convert import cast
+from sarek_numba.frontend.lower.declare import declare
+from sarek_numba.frontend.lower.function import FunctionLowering
+from sarek_numba.frontend.lower.parameters import array_info, array_parameter
+from sarek_numba.frontend.lower.program import Helper, Program, Scope
+from sarek_numba.frontend.lower.values import NOTHING, Cell, TupleValue, Value
+from sarek_numba.frontend.structure import structure
+from sarek_numba.frontend.weak import WeakFloat, WeakInt, constant_of, is_number, scalar_of
+from sarek_numba.ir.depth import deep_recursion
+from sarek_numba.ir.nodes import Body, HelperFunction, Kernel, ParamDecl, Return, Var, VarRef
+from sarek_numba.ir.types import (
+    INT32,
+    INT64,
+    UNIT,
+    DynamicSharedLength,
+    ElementType,
+    Scalar,
+    TupleType,
+    UserArgument,
+)
+
+# What may be part of an expression, evaluated only where it is needed.
+_PURE = (
+    t.Constant,
+    t.Binary,
+    t.Unary,
+    t.Convert,
+    t.Intrinsic,
+    t.DivMod,
+    t.RoundToInt,
+    t.RoundDigits,
+    t.Select,
+    t.Contains,
+    t.Index,
+    t.IndexTuple,
+    t.MakeSlice,
+    t.GetItem,
+    t.TupleItem,
+    t.TupleSlice,
+    t.TuplePick,
+    t.Shape,
+    t.Extent,
+    t.Size,
+    t.Transpose,
+)
+
+
+def lower(
+    typed: t.Typed,
+    *,
+    name: str | None = None,
+    index_bits: int = 32,
+    int32_arguments: frozenset[int] = frozenset(),
+) -> Kernel:
+    """The kernel of a typed function.
+
+    `index_bits` is the width of length, offset, shape and stride parameters. `int32_arguments` are
+    the positions of Python ints that travel as int32. Raises `CompileError`s.
+    """
+    index = INT32 if index_bits == 32 else INT64
+    program = Program(index, _lower_helper)
+    scope = Scope()
+    with deep_recursion():
+        params, arguments = _kernel_parameters(typed, program, int32_arguments)
+        lowering, body = _lower_function(typed, program, scope, arguments)
+    if scope.dynamic_length is not None:
+        params.append(ParamDecl(scope.dynamic_length, None, DynamicSharedLength()))
+    return Kernel(
+        name or typed.name,
+        body,
+        tuple(params),
+        locals=(*program.declared, *scope.locals),
+        functions=tuple(program.functions),
+        index_bits=index_bits,
+        span=typed.source.span_of_definition(),
+    )
+
+
+def is_pure(typed: t.Typed, statement: ir.Assign) -> bool:
+    """Whether an assignment to a temporary may be part of an expression."""
+    operation = typed.operations.get(statement.value)
+    if operation is not None:
+        return isinstance(operation.what, _PURE)
+    value = statement.value
+    return not isinstance(value, ir.Expr) or value.op in ("cast", "build_tuple", "getattr", "call")
+
+
+def _lower_function(
+    typed: t.Typed,
+    program: Program,
+    scope: Scope,
+    arguments: list[Value],
+    result: ElementType = UNIT,
+) -> tuple[FunctionLowering, Body]:
+    structured = structure(
+        typed.function_ir, lambda statement: is_pure(typed, statement), typed.source.tree
+    )
+    lowering = FunctionLowering(typed, structured, program, scope, arguments)
+    lowering.result = result
+    with lowering.emitter.body() as collected:
+        lower_regions(lowering, structured.regions)
+    return lowering, declare(_without_last_return(tuple(collected)), program.ids)
+
+
+def _without_last_return(body: Body) -> Body:
+    """A body that ends anyway needs no return without a value there."""
+    while body and isinstance(body[-1], Return) and body[-1].value is None:
+        body = body[:-1]
+    return body
+
+
+# --- parameters -----------------------------------------------------------------------------------
+
+
+def _kernel_parameters(
+    typed: t.Typed, program: Program, int32_arguments: frozenset[int]
+) -> tuple[list[ParamDecl], list[Value]]:
+    params: list[ParamDecl] = []
+    arguments: list[Value] = []
+    for parameter in typed.parameters:
+        type = parameter.type
+        if isinstance(type, types.Array):
+            made = array_parameter(
+                program.ids, parameter.name, type, parameter.index, program.index, False
+            )
+            (base, role), *rest = made.params
+            params.append(ParamDecl(base, array_info(type), role))
+            params += [ParamDecl(var, None, kind) for var, kind in rest]
+            arguments.append(made.view)
+        elif is_number(type) and constant_of(type) is None:
+            scalar = _scalar_parameter(typed, parameter, int32_arguments)
+            var = program.ids.var(parameter.name, scalar)
+            params.append(ParamDecl(var, None, UserArgument(parameter.index)))
+            arguments.append(Cell(cast(VarRef(var), scalar_of(type))))
+        elif isinstance(type, types.BaseTuple):
+            raise UnsupportedConstruct(
+                f"the argument {parameter.name!r} of a kernel is a tuple: pass its items"
+            )
+        else:
+            arguments.append(NOTHING)
+    return params, arguments
+
+
+def _scalar_parameter(
+    typed: t.Typed, parameter: t.Parameter, int32_arguments: frozenset[int]
+) -> Scalar:
+    """The type a scalar argument travels as; a Python float is float32 where nothing needs more."""
+    type = parameter.type
+    if isinstance(type, WeakInt) and parameter.index in int32_arguments:
+        return INT32
+    if isinstance(type, WeakFloat) and _meets_float32_only(typed, parameter.index):
+        return Scalar.FLOAT32
+    return scalar_of(type)
+
+
+def _meets_float32_only(typed: t.Typed, argument: int) -> bool:
+    """Whether every use of an argument is as an operand of type float32."""
+    statements = [s for block in typed.function_ir.blocks.values() for s in block.body]
+    names = {
+        s.target.name
+        for s in statements
+        if isinstance(s, ir.Assign) and isinstance(s.value, ir.Arg) and s.value.index == argument
+    }
+    met = False
+    for statement in statements:
+        if not any(variable.name in names for variable in _reads(statement)):
+            continue
+        key = statement.value if isinstance(statement, ir.Assign) else statement
+        operation = typed.operations.get(key)
+        if operation is None or isinstance(operation.what, t.Convert):
+            return False
+        for used, type in zip(operation.arguments, operation.operands, strict=False):
+            if isinstance(used, ir.Var) and used.name in names:
+                if type != types.float32:
+                    return False
+                met = True
+    return met
+
+
+def _reads(statement: ir.Stmt) -> list[ir.Var]:
+    if not isinstance(statement, ir.Assign):
+        return list(statement.list_vars())
+    value = statement.value
+    if isinstance(value, ir.Var):
+        return [value]
+    return list(value.list_vars()) if isinstance(value, ir.Expr) else []
+
+
+# --- helpers --------------------------------------------------------------------------------------
+
+
+def _lower_helper(program: Program, callee: t.Typed, offsets: tuple[bool, ...]) -> Helper:
+    """Lower a device function; `offsets` says which arrays get an offset whatever their layout."""
+    name = program.unique(callee.name)
+    params: list[Var] = []
+    arguments: list[Value] = []
+    for parameter, with_offset in zip(callee.parameters, offsets, strict=True):
+        arguments.append(
+            _helper_argument(program, parameter.name, parameter.type, params, with_offset)
+        )
+    scope = Scope(is_kernel=False)
+    results = leaves(callee.result)
+    result: ElementType = UNIT
+    if results:
+        result = results[0] if is_number(callee.result) else TupleType(results)
+    _, body = _lower_function(callee, program, scope, arguments, result)
+    params += [hoisted.param for hoisted in scope.hoisted]
+    if scope.dynamic_length is not None:
+        params.append(scope.dynamic_length)
+    span = callee.source.span_of_definition()
+    program.functions.append(
+        HelperFunction(name, tuple(params), result, body, tuple(scope.locals), span=span)
+    )
+    return Helper(name, results, scope.hoisted, scope.dynamic_length is not None)
+
+
+def _helper_argument(
+    program: Program, name: str, type: types.Type, params: list[Var], with_offset: bool
+) -> Value:
+    """Append the parameters that an argument becomes; the value that stands for it."""
+    if isinstance(type, types.Array):
+        made = array_parameter(program.ids, name, type, 0, INT64, with_offset)
+        params += [var for var, _ in made.params]
+        return made.view
+    if isinstance(type, types.BaseTuple):
+        return TupleValue(
+            tuple(
+                _helper_argument(program, f"{name}{k}", item, params, False)
+                for k, item in enumerate(type.types)
+            )
+        )
+    if is_number(type) and constant_of(type) is None:
+        var = program.ids.var(name, scalar_of(type))
+        params.append(var)
+        return Cell(VarRef(var))
+    return NOTHING
+
+
+__all__ = ["is_pure", "lower"]

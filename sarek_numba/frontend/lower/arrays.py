@@ -1,0 +1,213 @@
+"""Lowering of array operations: elements, views, shapes, declarations, atomics."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba.core import ir, types
+
+from sarek_numba.frontend import typed as t
+from sarek_numba.frontend.extensions import SliceType
+from sarek_numba.frontend.lower import views
+from sarek_numba.frontend.lower.convert import cast, int64
+from sarek_numba.frontend.lower.program import Hoisted
+from sarek_numba.frontend.lower.values import NOTHING, Cell, TupleValue, Value, View
+from sarek_numba.frontend.lower.variables import is_temporary, user_name
+from sarek_numba.frontend.weak import scalar_of
+from sarek_numba.ir.nodes import (
+    ArrayCreate,
+    ArrayRead,
+    Assign,
+    Atomic,
+    AtomicOp,
+    BinOp,
+    Binary,
+    ConstDecl,
+    Expr,
+    LElement,
+    LocalDecl,
+    SharedDecl,
+    Var,
+    VarRef,
+)
+from sarek_numba.ir.types import INT64, Array, MemSpace, Scalar
+from sarek_numba.span import Span
+
+if TYPE_CHECKING:
+    from sarek_numba.frontend.lower.function import FunctionLowering
+    from sarek_numba.frontend.regions import Statement
+
+
+def lower_array_operation(
+    lowering: FunctionLowering, operation: t.Operation, statement: Statement
+) -> Value:
+    """The value of an operation on arrays; its effects are emitted."""
+    what = operation.what
+    span = lowering.span(statement)
+    match what:
+        case t.CreateArray():
+            return _create(lowering, operation, statement)
+        case t.ConstantArray(values):
+            return _constant_array(lowering, values, operation.result, statement)
+        case t.Atomic(op):
+            return _atomic(lowering, op, operation, statement)
+        case t.GetItem():
+            view, items = _indexed(lowering, operation)
+            if isinstance(operation.result, types.Array):
+                return views.select(view, items, lowering.emitter.bind, span)
+            return Cell(ArrayRead(view.base, _flat(view, items, span), span=span))
+        case t.SetItem():
+            view, items = _indexed(lowering, operation)
+            value = lowering.number(operation.arguments[2], operation.operands[2])
+            value = cast(value, view.element, span=span)
+            lowering.emitter.settle_memory()
+            target = LElement(view.base, _flat(view, items, span), span=span)
+            lowering.emitter.emit(Assign(target, value, span=span))
+            return NOTHING
+        case t.Shape():
+            return TupleValue(tuple(Cell(cell.expr) for cell in _view(lowering, operation).shape))
+        case t.Extent(axis):
+            return Cell(_view(lowering, operation).shape[axis].expr)
+        case t.Size():
+            return Cell(views.size_of(_view(lowering, operation)))
+        case t.Transpose():
+            return views.transpose(_view(lowering, operation))
+        case _:
+            raise lowering.refuse(f"{type(what).__name__} in a kernel", statement)
+
+
+def _view(lowering: FunctionLowering, operation: t.Operation) -> View:
+    (argument, *_) = operation.arguments
+    assert isinstance(argument, ir.Var)
+    view = lowering.read(argument)
+    assert isinstance(view, View), f"{argument} is no array"
+    return view
+
+
+def _indexed(
+    lowering: FunctionLowering, operation: t.Operation
+) -> tuple[View, list[views.IndexItem]]:
+    index = operation.arguments[1]
+    view = _view(lowering, operation)
+    assert isinstance(index, ir.Var)
+    return view, _items(lowering, lowering.read(index), lowering.type_of(index))
+
+
+def _items(lowering: FunctionLowering, value: Value, type: types.Type) -> list[views.IndexItem]:
+    if isinstance(type, types.BaseTuple):
+        assert isinstance(value, TupleValue)
+        pairs = zip(value.items, type.types, strict=True)
+        return [item for part, kind in pairs for item in _items(lowering, part, kind)]
+    if isinstance(type, SliceType):
+        return [value]  # type: ignore[list-item] # a SliceValue
+    index = lowering.converted(value, type, types.int64)
+    assert isinstance(index, Cell)
+    return [index]
+
+
+def _flat(view: View, items: list[views.IndexItem], span: Span) -> Expr:
+    indices = [item.expr for item in items if isinstance(item, Cell)]
+    assert len(indices) == view.ndim, "an element has an index for each axis"
+    return views.flat_index(view, indices, span)
+
+
+# --- declarations ---------------------------------------------------------------------------------
+
+
+def _create(lowering: FunctionLowering, operation: t.Operation, statement: Statement) -> View:
+    what = operation.what
+    assert isinstance(what, t.CreateArray)
+    element = scalar_of(operation.result.dtype)
+    name = lowering.name_of(statement.target.name)  # type: ignore[union-attr]
+    name = name if name != "t" else what.space.value
+    span = lowering.span(statement)
+    var = lowering.ids.var(name, Array(element, what.space))
+    if what.shape is None:
+        return _dynamic(lowering, var, element, what.offset, span)
+    size = int64(math.prod(what.shape))
+    if what.space is MemSpace.LOCAL:
+        created = ArrayCreate(element, size, what.space, span=span)
+        lowering.scope.locals.append(LocalDecl(var, created, span=span))
+    else:
+        var = _declare(lowering, SharedDecl(var, element, size, span=span))
+    return views.whole(var, [int64(extent) for extent in what.shape])
+
+
+def _dynamic(
+    lowering: FunctionLowering, var: Var, element: Scalar, offset: int, span: Span
+) -> View:
+    var = _declare(lowering, SharedDecl(var, element, None, offset, span=span))
+    if lowering.scope.dynamic_length is None:
+        lowering.scope.dynamic_length = lowering.ids.var(
+            "dynamic_bytes", lowering.program.index if lowering.scope.is_kernel else INT64
+        )
+    length = cast(VarRef(lowering.scope.dynamic_length), INT64)
+    room = Binary(BinOp.SUB, length, int64(offset)) if offset else length
+    extent = Binary(BinOp.FLOORDIV, room, int64(element.bits // 8), weak=True, span=span)
+    return views.whole(var, [lowering.emitter.bind(extent, f"{var.name}_length")])
+
+
+def _declare(lowering: FunctionLowering, declaration: SharedDecl | ConstDecl) -> Var:
+    """Declare an array for the whole kernel; a helper gets it as a parameter."""
+    if lowering.scope.is_kernel:
+        lowering.program.declared.append(declaration)
+        return declaration.var
+    param = lowering.ids.var(declaration.var.name, declaration.var.type)
+    lowering.scope.hoisted.append(Hoisted(param, declaration))
+    return param
+
+
+def _constant_array(
+    lowering: FunctionLowering, values: np.ndarray, type: types.Type, statement: Statement
+) -> View:
+    element = scalar_of(type.dtype)
+    name = lowering.name_of(statement.target.name)  # type: ignore[union-attr]
+    source = getattr(statement.value, "name", None)  # type: ignore[union-attr]
+    if name == "t":
+        name = source if isinstance(source, str) else "table"
+    var = lowering.ids.var(user_name(name), Array(element, MemSpace.CONSTANT))
+    flat = np.ascontiguousarray(values).reshape(-1)
+    bits = flat.view(f"u{flat.dtype.itemsize}") if flat.dtype != np.bool_ else flat
+    span = lowering.span(statement)
+    declared = ConstDecl(var, element, tuple(int(value) for value in bits), span=span)
+    var = _declare(lowering, declared)
+    return views.whole(var, [int64(extent) for extent in values.shape])
+
+
+# --- atomics --------------------------------------------------------------------------------------
+
+
+def _atomic(
+    lowering: FunctionLowering, op: AtomicOp, operation: t.Operation, statement: Statement
+) -> Value:
+    view, items = _indexed(lowering, operation)
+    span = lowering.span(statement)
+    index = _flat(view, items, span)
+    values = [
+        cast(lowering.number(argument, type), view.element)
+        for argument, type in zip(operation.arguments[2:], operation.operands[2:], strict=True)
+    ]
+    compare = values.pop(0) if op is AtomicOp.CAS else None
+    lowering.emitter.settle_memory()
+    result = None
+    if op is not AtomicOp.STORE and not isinstance(operation.result, types.NoneType):
+        result = result_var(lowering, statement, view.element)
+    value = values[0] if values else None
+    lowering.emitter.emit(Atomic(op, result, view.base, index, value, compare, span=span))
+    return NOTHING if result is None else Cell(VarRef(result, span=span))
+
+
+def result_var(lowering: FunctionLowering, statement: Statement, type: Scalar) -> Var | None:
+    """The variable that a statement declares for its result: the user's, if it goes there alone."""
+    name = statement.target.name  # type: ignore[union-attr] # an assignment
+    if lowering.homes.reads[name] == 0:
+        return None
+    copied = lowering.homes.copies.get(name)
+    if copied is not None and lowering.homes.reads[name] == 1 and not is_temporary(copied):
+        home = lowering.homes.get(copied)
+        if home is not None and home.type is type and not home.mutable:
+            return home
+    word = lowering.name_of(name)
+    return lowering.ids.var("old" if word == "t" else word, type)

@@ -1,0 +1,421 @@
+"""Lowering of regions: branches, loops, flags, and the copies of phis."""
+
+from __future__ import annotations
+
+from numba.core import ir, types
+
+from sarek_numba.frontend.lower import views
+from sarek_numba.frontend.lower.calls import numbers_in
+from sarek_numba.frontend.lower.convert import cast, int64, negated
+from sarek_numba.frontend.lower.function import FunctionLowering
+from sarek_numba.frontend.lower.operations import pick
+from sarek_numba.frontend.lower.values import (
+    NOTHING,
+    Cell,
+    IteratorValue,
+    Nothing,
+    RangeValue,
+    TupleValue,
+    Value,
+    View,
+    cells_of,
+    reads_variable,
+)
+from sarek_numba.frontend.lower.variables import is_temporary, user_name
+from sarek_numba.frontend.regions import (
+    Again,
+    Copies,
+    Decide,
+    Fail,
+    Finish,
+    Leave,
+    Loop,
+    Node,
+    Phi,
+    Region,
+    Regions,
+    SetFlag,
+    Straight,
+    TestFlag,
+)
+from sarek_numba.frontend.structure import is_for
+from sarek_numba.frontend.weak import is_number
+from sarek_numba.ir.nodes import (
+    Assert,
+    Body,
+    Break,
+    Const,
+    Continue,
+    Direction,
+    Expr,
+    For,
+    If,
+    Return,
+    Stmt,
+    TupleExpr,
+    Var,
+    VarRef,
+    While,
+    constant,
+)
+from sarek_numba.ir.types import BOOL, INT64, UNIT
+from sarek_numba.ir.typing import type_of
+from sarek_numba.span import Span
+
+
+def lower_regions(lowering: FunctionLowering, regions: Regions) -> None:
+    """Emit regions in order. Recurses over nesting."""
+    for region in regions:
+        _lower_region(lowering, region)
+
+
+def _body(lowering: FunctionLowering, regions: Regions) -> Body:
+    with lowering.emitter.body() as collected:
+        lower_regions(lowering, regions)
+    return tuple(collected)
+
+
+def _lower_region(lowering: FunctionLowering, region: Region) -> None:
+    nodes = lowering.structured.nodes
+    emit = lowering.emitter.emit
+    match region:
+        case Straight(label):
+            lowering.node(nodes[label])
+        case Copies(source, target):
+            _copy(lowering, nodes.get(target), source)
+        case Decide(label, then, orelse):
+            _decide(lowering, nodes[label], then, orelse)
+        case Loop(label, body):
+            _loop(lowering, nodes[label], body)
+        case Leave():
+            emit(Break())
+        case Again():
+            emit(Continue())
+        case Finish(label):
+            _finish(lowering, nodes.get(label))
+        case Fail(label):
+            _fail(lowering, nodes[label])
+        case SetFlag(flag, value):
+            lowering.emitter.assign(_flag(lowering, flag), constant(BOOL, value))
+        case TestFlag(flag, value, body):
+            test: Expr = VarRef(_flag(lowering, flag))
+            emit_if(lowering, test if value else negated(test), _body(lowering, body), (), None)
+
+
+def _flag(lowering: FunctionLowering, flag: int) -> Var:
+    if flag not in lowering.flags:
+        word = lowering.structured.flags[flag]
+        lowering.flags[flag] = lowering.ids.var(word, BOOL, mutable=True)
+    return lowering.flags[flag]
+
+
+def _finish(lowering: FunctionLowering, node: Node | None) -> None:
+    if node is None or lowering.result == UNIT:
+        lowering.emitter.emit(Return())
+        return
+    variable = node.terminator.value
+    value = lowering.converted(
+        lowering.read(variable), lowering.type_of(variable), lowering.typed.result
+    )
+    numbers = numbers_in(value)
+    span = lowering.span(node.terminator)
+    single = is_number(lowering.typed.result)
+    result = numbers[0] if single else TupleExpr(tuple(numbers), span=span)
+    lowering.emitter.emit(Return(result, span=span))
+
+
+def _fail(lowering: FunctionLowering, node: Node) -> None:
+    arguments = getattr(node.terminator, "exc_args", None) or ()
+    message = next((str(a) for a in arguments if isinstance(a, str)), "")
+    span = lowering.span(node.terminator)
+    lowering.emitter.emit(Assert(constant(BOOL, False), message, span=span))
+
+
+# --- branches -------------------------------------------------------------------------------------
+
+
+def _decide(lowering: FunctionLowering, node: Node, then: Regions, orelse: Regions) -> None:
+    condition = lowering.number(node.terminator.cond, types.boolean)
+    span = lowering.span(node.terminator)
+    taken, other = _body(lowering, then), _body(lowering, orelse)
+    emit_if(lowering, condition, taken, other, span)
+
+
+def emit_if(
+    lowering: FunctionLowering, condition: Expr, then: Body, orelse: Body, span: Span | None
+) -> None:
+    """Emit a branch the way a person writes it: guards first, assertions as such."""
+    emit = lowering.emitter.emit
+    if not then and not orelse:
+        return
+    for arm, other, holds in ((orelse, then, condition), (then, orelse, negated(condition))):
+        if len(arm) == 1 and _is_failure(arm[0]):
+            failure = arm[0]
+            assert isinstance(failure, Assert)
+            emit(Assert(holds, failure.message, span=failure.span))
+            _emit_all(lowering, other)
+            return
+    if not then:
+        emit(If(negated(condition), orelse, span=span))
+    elif orelse and not completes(then):
+        emit(If(condition, then, span=span))
+        _emit_all(lowering, orelse)
+    elif orelse and not completes(orelse):
+        emit(If(negated(condition), orelse, span=span))
+        _emit_all(lowering, then)
+    else:
+        emit(If(condition, then, orelse, span=span))
+
+
+def _emit_all(lowering: FunctionLowering, body: Body) -> None:
+    for statement in body:
+        lowering.emitter.emit(statement)
+
+
+def _is_failure(statement: Stmt) -> bool:
+    return (
+        isinstance(statement, Assert)
+        and isinstance(statement.condition, Const)
+        and not statement.condition.value
+    )
+
+
+def completes(body: Body) -> bool:
+    """Whether control may get behind a body."""
+    if not body:
+        return True
+    last = body[-1]
+    if isinstance(last, If):
+        return completes(last.then) or completes(last.orelse)
+    return not isinstance(last, (Return, Break, Continue))
+
+
+# --- loops ----------------------------------------------------------------------------------------
+
+
+def _loop(lowering: FunctionLowering, head: Node, body: Regions) -> None:
+    span = lowering.span(head.terminator)
+    if is_for(head):
+        _for(lowering, head, body, span)
+        return
+    lowered = _body(lowering, body)
+    first = lowered[0] if lowered else None
+    if isinstance(first, If) and len(first.then) == 1 and isinstance(first.then[0], Break):
+        if not first.orelse:
+            lowering.emitter.emit(While(negated(first.condition), lowered[1:], span=span))
+            return
+    lowering.emitter.emit(While(constant(BOOL, True), lowered, span=span))
+
+
+def _for(lowering: FunctionLowering, head: Node, body: Regions, span: Span) -> None:
+    name, iterator = _iteration(lowering, head)
+    source = iterator.source
+    inside = _labels(body)
+    item_name, reused = _item_variable(lowering, head, inside)
+    if isinstance(source, RangeValue):
+        first, stop, step = source.first.expr, source.stop.expr, source.step.expr
+        var = lowering.ids.var(item_name, INT64)
+        item: Expr = VarRef(var)
+    else:
+        first, stop, step = int64(0), int64(len(source.items)), int64(1)
+        var = lowering.ids.var("k", INT64)
+        cells = [cell for cell in source.items if isinstance(cell, Cell)]
+        for cell in cells:
+            lowering.emitter.bind_cell(cell)
+        item = _picked(cells, VarRef(var), iterator)
+    lowering.items[name] = (Cell(item), constant(BOOL, True))
+    if reused is not None and isinstance(source, RangeValue):
+        lowering.loop_items[reused] = Cell(item)
+    lowered = _body(lowering, _without_test(lowering, head, body))
+    emit = lowering.emitter.emit
+    emit(For(var, first, stop, step, _direction(step), lowered, span=span))
+
+
+def _picked(cells: list[Cell], index: Expr, iterator: IteratorValue) -> Expr:
+    if not cells:
+        return constant(iterator.item, 0)
+    return pick(list(cells), index, None, wrap=False)
+
+
+def _direction(step: Expr) -> Direction:
+    if not isinstance(step, Const):
+        return Direction.RUNTIME
+    return Direction.DOWNTO if int(step.value) < 0 else Direction.UPTO
+
+
+def _iteration(lowering: FunctionLowering, head: Node) -> tuple[str, IteratorValue]:
+    """The name of the `iternext` of a loop's head, and what it iterates over."""
+    for statement in head.statements:
+        value = getattr(statement, "value", None)
+        if isinstance(value, ir.Expr) and value.op == "iternext":
+            iterator = lowering.read(value.value)
+            assert isinstance(iterator, IteratorValue)
+            return statement.target.name, iterator
+    raise AssertionError("no iternext in the head of a for loop")
+
+
+def _without_test(lowering: FunctionLowering, head: Node, body: Regions) -> Regions:
+    """The body of a `for` without its head's test, whose false side only leaves the loop."""
+    result: Regions = []
+    for region in body:
+        if isinstance(region, Decide) and region.label == head.label:
+            rest = [r for r in region.orelse if not isinstance(r, Copies)]
+            if len(rest) != 1 or not isinstance(rest[0], Leave):
+                raise lowering.refuse("this shape of a for loop", head.terminator)
+            result += region.then
+        else:
+            result.append(region)
+    return result
+
+
+def _labels(regions: Regions) -> set[int]:
+    """The nodes within some regions."""
+    found: set[int] = set()
+    pending = list(regions)
+    while pending:
+        match pending.pop():
+            case Straight(label):
+                found.add(label)
+            case Decide(_, then, orelse):
+                pending += [*then, *orelse]
+            case Loop(_, body) | TestFlag(_, _, body):
+                pending += body
+    return found
+
+
+def _item_variable(
+    lowering: FunctionLowering, head: Node, inside: set[int]
+) -> tuple[str, str | None]:
+    """The user's name for the item of a loop, and the version that can be the loop's variable.
+
+    That is the case if nothing else assigns the user's variable and nothing behind the loop reads it.
+    """
+    names = {s.target.name for s in head.statements if isinstance(s, ir.Assign)}
+    entry = lowering.structured.nodes.get(head.terminator.truebr)
+    for statement in entry.statements if entry is not None else ():
+        if not isinstance(statement, ir.Assign) or not isinstance(statement.value, ir.Var):
+            continue
+        target = statement.target.name
+        if statement.value.name not in names or is_temporary(target):
+            continue
+        home = lowering.homes.get(target)
+        alone = home is not None and not home.mutable
+        within = lowering.homes.reads_within(target, inside, lowering.structured.nodes)
+        if alone and within == lowering.homes.reads[target]:
+            return user_name(target), target
+        return user_name(target), None
+    return "i", None
+
+
+# --- phis -----------------------------------------------------------------------------------------
+
+
+def _copy(lowering: FunctionLowering, node: Node | None, source: int) -> None:
+    """The phis of a node take their values, as if all at once."""
+    moves: list[tuple[Var, Cell, object]] = []
+    for phi in node.phis if node is not None else ():
+        incoming = phi.incoming.get(source)
+        name = phi.target.name
+        if incoming is None or not lowering.homes.reads[name]:
+            continue
+        target = lowering.type_of(phi.target)
+        if is_number(target):
+            home = lowering.homes.get(name)
+            if home is None or lowering.homes.get(incoming.name) is home:
+                continue
+            value = lowering.converted(lowering.read(incoming), lowering.type_of(incoming), target)
+            assert isinstance(value, Cell)
+            moves.append((home, Cell(value.expr), phi))
+        else:
+            moves += _copy_parts(lowering, phi, incoming)
+    for k, (home, cell, phi_of) in enumerate(moves):
+        for _, later, _ in moves[k + 1 :]:
+            if reads_variable(later.expr, home):
+                later.expr = lowering.emitter.store(later.expr)
+        assert isinstance(phi_of, Phi)
+        span = lowering.span(phi_of)
+        expr = cast(cell.expr, home.type, span=span)  # type: ignore[arg-type] # a scalar
+        if not (isinstance(expr, VarRef) and expr.var is home):
+            lowering.emitter.assign(home, expr, span)
+
+
+def _copy_parts(
+    lowering: FunctionLowering, phi: Phi, incoming: ir.Var
+) -> list[tuple[Var, Cell, object]]:
+    """Copies of the parts of a tuple or a view."""
+    name = phi.target.name
+    value = lowering.converted(
+        lowering.read(incoming), lowering.type_of(incoming), lowering.type_of(phi.target)
+    )
+    known = lowering.environment.get(name)
+    if isinstance(value, (Nothing, IteratorValue, RangeValue)):
+        lowering.environment[name] = value
+        return []
+    if known is None or isinstance(known, Nothing):
+        known = lowering.environment[name] = _parts(lowering, value, user_name(name))
+    if not _alike(known, value):
+        word = user_name(name) if not is_temporary(name) else "a value"
+        raise lowering.refuse(
+            f"{word!r} is one array or another, as the flow decides",
+            phi,
+            "use an if statement around the accesses",
+        )
+    pairs = zip(cells_of(known), cells_of(_strided(lowering, value, known)), strict=True)
+    return [
+        (ours.expr.var, theirs, phi)
+        for ours, theirs in pairs
+        if isinstance(ours.expr, VarRef) and not _is_same(ours.expr, theirs.expr)
+    ]
+
+
+def _is_same(left: VarRef, right: Expr) -> bool:
+    return isinstance(right, VarRef) and right.var is left.var
+
+
+def _parts(lowering: FunctionLowering, value: Value, name: str) -> Value:
+    """A value of the same shape whose numbers are new variables."""
+    word = "t" if is_temporary(name) else name
+
+    def part(cell: Cell, suffix: str = "") -> Cell:
+        return Cell(VarRef(lowering.ids.var(f"{word}{suffix}", type_of(cell.expr), mutable=True)))
+
+    match value:
+        case Cell():
+            return part(value)
+        case TupleValue(items):
+            return TupleValue(tuple(_parts(lowering, item, name) for item in items))
+        case View():
+            value = _strided(lowering, value, None)
+            assert isinstance(value, View)
+            return View(
+                value.base,
+                tuple(part(cell, "_shape") for cell in value.shape),
+                part(value.offset, "_offset"),
+                tuple(part(cell, "_stride") for cell in value.strides),
+                None,
+            )
+        case _:
+            return NOTHING
+
+
+def _strided(lowering: FunctionLowering, value: Value, like: Value | None) -> Value:
+    """A view with strides written out, as a variable view has them; tuples item by item."""
+    if isinstance(value, View) and value.order is not None:
+        return views.select(value, (), lowering.emitter.bind, None)
+    if isinstance(value, TupleValue) and (like is None or isinstance(like, TupleValue)):
+        likes = like.items if isinstance(like, TupleValue) else (None,) * len(value.items)
+        pairs = zip(value.items, likes, strict=True)
+        return TupleValue(tuple(_strided(lowering, item, other) for item, other in pairs))
+    return value
+
+
+def _alike(left: Value, right: Value) -> bool:
+    match left, right:
+        case Cell(), Cell():
+            return True
+        case View(), View():
+            return left.base is right.base and left.ndim == right.ndim
+        case TupleValue(ours), TupleValue(theirs):
+            return len(ours) == len(theirs) and all(map(_alike, ours, theirs))
+        case _:
+            return type(left) is type(right)

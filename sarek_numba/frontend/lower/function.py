@@ -1,0 +1,318 @@
+"""Lowering of one function: its state, and its straight-line statements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from numba.core import ir, types
+
+from sarek_numba.errors import Diagnostic, UnboundLocal, UnsupportedConstruct
+from sarek_numba.frontend import typed as t
+from sarek_numba.frontend.lower.convert import cast, constant_as, convert
+from sarek_numba.frontend.lower.emitter import Emitter
+from sarek_numba.frontend.lower.operators import choose
+from sarek_numba.frontend.lower.program import Program, Scope
+from sarek_numba.frontend.lower.values import (
+    NOTHING,
+    Cell,
+    IteratorValue,
+    Nothing,
+    SliceValue,
+    TupleValue,
+    Value,
+    View,
+    cells_of,
+    reads_memory,
+)
+from sarek_numba.frontend.lower.variables import Homes, is_temporary, read_by, user_name
+from sarek_numba.frontend.regions import Arm, Choose, Node, Statement, Structured
+from sarek_numba.frontend.weak import constant_of, is_number, scalar_of
+from sarek_numba.ir.nodes import Expr, ExprStmt, Var, VarRef, constant
+from sarek_numba.ir.types import BOOL, UNIT, ElementType
+from sarek_numba.span import Span
+
+
+class FunctionLowering:
+    """What is known while one function is lowered.
+
+    `environment` holds the values of names that are not stored in a variable. `arguments` are the
+    values of the function's parameters. `loops` holds the item that each `iternext` of a `For` being
+    lowered gives.
+    """
+
+    def __init__(
+        self,
+        typed: t.Typed,
+        structured: Structured,
+        program: Program,
+        scope: Scope,
+        arguments: list[Value],
+    ) -> None:
+        self.typed = typed
+        self.structured = structured
+        self.program = program
+        self.scope = scope
+        self.arguments = arguments
+        self.ids = program.ids
+        self.emitter = Emitter(program.ids)
+        self.homes = Homes(structured.nodes, typed.types, program.ids)
+        self.remaining = Counter(self.homes.reads)
+        self.environment: dict[str, Value] = {}
+        self.saved: dict[str, Value] = {}
+        self.later: Counter[str] = Counter()
+        self.undefined: set[str] = set()
+        self.items: dict[str, tuple[Value, Expr]] = {}
+        self.loop_items: dict[str, Value] = {}
+        self.flags: dict[int, Var] = {}
+        self.result: ElementType = UNIT
+
+    def span(self, node: Any) -> Span:
+        return self.typed.source.span_of(node)
+
+    def refuse(self, message: str, node: Any, hint: str | None = None) -> UnsupportedConstruct:
+        return UnsupportedConstruct(
+            Diagnostic(UnsupportedConstruct, message, self.span(node), hint)
+        )
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def type_of(self, variable: ir.Var) -> types.Type:
+        return self.homes.type_of(variable.name)
+
+    def read(self, variable: ir.Var) -> Value:
+        """The value of a name where it is read."""
+        name = variable.name
+        type = self.type_of(variable)
+        known = constant_of(type)
+        if known is not None:
+            return Cell(constant_as(scalar_of(type), known))
+        if name in self.saved:
+            return self.saved[name]
+        found = self.environment.get(name)
+        if found is not None:
+            return found
+        home = self.homes.get(name)
+        if home is not None:
+            return Cell(VarRef(home, span=self.span(variable)))
+        if is_number(type) or not is_temporary(name):
+            message = f"{user_name(name)!r} is read before it is assigned"
+            raise UnboundLocal(Diagnostic(UnboundLocal, message, self.span(variable)))
+        return NOTHING
+
+    def number(self, argument: t.Argument, target: types.Type | None = None) -> Expr:
+        """A number as a type, its own by default."""
+        if isinstance(argument, t.Default):
+            return constant_as(scalar_of(target or argument.type), argument.value)
+        source = self.type_of(argument)
+        value = self.read(argument)
+        assert isinstance(value, Cell), f"{argument} is no number"
+        return convert(value.expr, source, target or source, value.expr.span)
+
+    def converted(self, value: Value, source: types.Type, target: types.Type) -> Value:
+        """A value as another type: numbers by a cast, tuples item by item."""
+        if isinstance(value, Cell):
+            return Cell(convert(value.expr, source, target, value.expr.span))
+        if isinstance(value, TupleValue) and isinstance(target, types.BaseTuple):
+            parts = zip(value.items, source.types, target.types, strict=True)
+            return TupleValue(tuple(self.converted(*part) for part in parts))
+        return value
+
+    def consume(self, names: list[str]) -> None:
+        """Count reads; what is read for the last time is pending no more."""
+        for name in names:
+            self.remaining[name] -= 1
+            if self.remaining[name] <= 0:
+                self.emitter.pending.pop(name, None)
+            if name in self.later:
+                self.later[name] -= 1
+
+    # --- nodes ------------------------------------------------------------------------------------
+
+    def node(self, node: Node) -> None:
+        """The statements of a node, and the reads of its terminator."""
+        self.later = Counter()
+        for statement in node.statements:
+            self.later.update(n for n in read_by(statement) if not is_temporary(n))
+        self.undefined = {s.target.name for s in node.statements if isinstance(s, ir.Assign)}
+        for statement in node.statements:
+            self.statement(statement)
+        self.consume(read_by(node.terminator))
+        if isinstance(node.terminator, ir.Jump):
+            target = self.structured.nodes.get(node.terminator.target)
+            for phi in target.phis if target else ():
+                value = phi.incoming.get(node.label)
+                if value is not None:
+                    self.consume([value.name])
+        self.emitter.settle_block()
+        self.emitter.pending.clear()
+        self.saved.clear()
+
+    def statement(self, statement: Statement) -> None:
+        self.consume(read_by(statement))
+        if isinstance(statement, Choose):
+            self.define(statement.target, self.choose(statement), statement)
+        elif isinstance(statement, ir.Assign):
+            self.assign(statement)
+        elif isinstance(statement, ir.SetItem):
+            self.operation(self.typed.operations[statement], statement)
+        else:
+            raise self.refuse(f"{type(statement).__name__} in a kernel", statement)
+
+    def assign(self, statement: ir.Assign) -> None:
+        source = statement.value
+        if isinstance(source, ir.Arg):
+            value: Value = self.arguments[source.index]
+            home = self.homes.get(statement.target.name)
+            if home is not None and not home.mutable:
+                self.environment[statement.target.name] = value
+                return
+        elif isinstance(source, ir.Var):
+            value = self.converted(
+                self.read(source), self.type_of(source), self.type_of(statement.target)
+            )
+        elif source in self.typed.operations:
+            operation = self.typed.operations[source]
+            value = self.operation(operation, statement)
+            if is_number(operation.result):
+                target = self.type_of(statement.target)
+                value = self.converted(value, operation.result, target)
+        else:
+            value = self.protocol(source, statement)
+        self.define(statement.target, value, statement)
+
+    def protocol(self, source: Any, statement: ir.Assign) -> Value:
+        """Expressions that compute nothing: tuples, casts, items of an iteration."""
+        if not isinstance(source, ir.Expr):
+            return NOTHING
+        match source.op:
+            case "cast" | "exhaust_iter":
+                value = self.read(source.value)
+                return self.converted(
+                    value, self.type_of(source.value), self.type_of(statement.target)
+                )
+            case "build_tuple":
+                return TupleValue(tuple(map(self.read, source.items)))
+            case "pair_first":
+                return self.items[source.value.name][0]
+            case "pair_second":
+                return Cell(self.items[source.value.name][1])
+            case _:
+                return NOTHING
+
+    def operation(self, operation: t.Operation, statement: Statement) -> Value:
+        from sarek_numba.frontend.lower.operations import lower_operation
+
+        return lower_operation(self, operation, statement)
+
+    # --- defining ---------------------------------------------------------------------------------
+
+    def define(self, target: ir.Var, value: Value, statement: Statement) -> None:
+        """Give a name its value: store it, or keep it until it is read."""
+        name = target.name
+        self.undefined.discard(name)
+        if isinstance(value, Nothing):
+            self.environment[name] = value
+            return
+        if name in self.loop_items:
+            self.environment[name] = self.loop_items[name]
+            return
+        home = self.homes.get(name)
+        if home is not None and isinstance(value, Cell):
+            self.store(home, name, value.expr, statement)
+            return
+        if constant_of(self.type_of(target)) is not None:
+            return
+        if not is_temporary(name):
+            self.keep(name, value, user_name(name))
+        elif self.homes.reads[name] > 1 and not isinstance(value, (IteratorValue, SliceValue)):
+            self.keep(name, value, self.name_of(name))
+        elif self.homes.reads[name] == 0:
+            self.drop(value, statement)
+        else:
+            self.environment[name] = value
+            if not self.emitter.guarded:
+                self.emitter.pending[name] = value
+
+    def keep(self, name: str, value: Value, word: str) -> None:
+        """Keep a value that may be read often: its parts become variables."""
+        words = {id(value.offset): f"{word}_offset"} if isinstance(value, View) else {}
+        if isinstance(value, View):
+            words |= {id(cell): f"{word}_shape{k}" for k, cell in enumerate(value.shape)}
+            words |= {id(cell): f"{word}_stride{k}" for k, cell in enumerate(value.strides)}
+        for cell in cells_of(value):
+            self.emitter.bind_cell(cell, words.get(id(cell), word))
+        self.environment[name] = value
+        if not self.emitter.guarded:
+            self.emitter.pending[name] = value
+
+    def name_of(self, temporary: str) -> str:
+        """A word for the variable that holds a temporary: the user's that it is copied to."""
+        copied = self.homes.copies.get(temporary, "$")
+        return "t" if is_temporary(copied) else user_name(copied)
+
+    def drop(self, value: Value, statement: Statement) -> None:
+        """A value that nothing reads: an expression statement is still evaluated."""
+        if self.emitter.guarded or not isinstance(value, Cell):
+            return
+        if not reads_memory(value.expr):
+            return
+        self.emitter.emit(ExprStmt(value.expr, span=self.span(statement)))
+
+    def store(self, home: Var, name: str, expr: Expr, statement: Statement) -> None:
+        assert not self.emitter.guarded, "an assignment within an expression"
+        if isinstance(expr, VarRef) and expr.var is home:
+            return
+        self.save_versions(home, name)
+        span = self.span(statement)
+        scalar = home.type
+        self.emitter.assign(home, cast(expr, scalar, span=span), span)  # type: ignore[arg-type]
+
+    def save_versions(self, home: Var, name: str) -> None:
+        """Keep other versions of a variable that are still read in this node.
+
+        Numba refers to a variable where CPython keeps its value on the stack: in `i, j = j, i` the
+        old `i` is read after the new one is assigned.
+        """
+        for other, count in self.later.items():
+            if count > 0 and other != name and self.homes.get(other) is home:
+                if other not in self.saved and other not in self.undefined:
+                    self.saved[other] = Cell(self.emitter.store(VarRef(home), home.name))
+
+    # --- conditional expressions ------------------------------------------------------------------
+
+    def choose(self, statement: Choose) -> Value:
+        condition = self.number(statement.condition, types.boolean)
+        target = self.homes.type_of(statement.target.name)
+        then, orelse = (self.arm(arm, target) for arm in (statement.then, statement.orelse))
+        if isinstance(then, Cell) and isinstance(orelse, Cell):
+            return Cell(choose(condition, then.expr, orelse.expr, self.span(statement)))
+        return self.choose_parts(condition, then, orelse, statement)
+
+    def choose_parts(self, condition: Expr, then: Value, orelse: Value, statement: Choose) -> Value:
+        span = self.span(statement)
+        if isinstance(then, TupleValue) and isinstance(orelse, TupleValue):
+            condition = self.emitter.bind(condition)
+            parts = []
+            for ours, theirs in zip(then.items, orelse.items, strict=True):
+                if isinstance(ours, Cell) and isinstance(theirs, Cell):
+                    parts.append(Cell(choose(condition, ours.expr, theirs.expr, span)))
+                else:
+                    parts.append(self.choose_parts(condition, ours, theirs, statement))
+            return TupleValue(tuple(parts))
+        if isinstance(then, Nothing) and isinstance(orelse, Nothing):
+            return NOTHING
+        raise self.refuse(
+            "a conditional expression that chooses between arrays",
+            statement,
+            "choose an index, or use an if statement around the accesses",
+        )
+
+    def arm(self, arm: Arm, target: types.Type) -> Value:
+        if isinstance(arm.value, bool):
+            return Cell(constant(BOOL, arm.value))
+        with self.emitter.expression():
+            for statement in arm.statements:
+                self.statement(statement)
+            value = self.read(arm.value)
+        return self.converted(value, self.type_of(arm.value), target)

@@ -1,0 +1,124 @@
+"""What a variable of Numba's IR stands for while it is lowered.
+
+A number is a `Cell`: an expression not yet placed. Everything else is known to lowering alone and
+holds cells: tuples, views of arrays, ranges, iterators, slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sarek_numba.ir.nodes import ArrayRead, Cast, Const, Expr, Index, Var, VarRef
+from sarek_numba.ir.types import Array, MemSpace, Scalar, Vec
+from sarek_numba.ir.walk import walk_exprs
+
+
+@dataclass(slots=True, eq=False)
+class Cell:
+    """A number: `expr` is placed where the value is used, or bound to a variable before."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TupleValue:
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """Some elements of an array: element (i, j, …) is base[offset + i*strides[0] + j*strides[1] …].
+
+    All cells are int64. `order` is "C" or "F" for all of a base in that order, which needs no
+    strides: there `strides` is empty and offset is zero.
+    """
+
+    base: Var
+    shape: tuple[Cell, ...]
+    offset: Cell
+    strides: tuple[Cell, ...]
+    order: str | None
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def element(self) -> Scalar:
+        assert isinstance(self.base.type, (Vec, Array))
+        assert isinstance(self.base.type.element, Scalar)
+        return self.base.type.element
+
+    @property
+    def space(self) -> MemSpace:
+        return self.base.type.space if isinstance(self.base.type, Array) else MemSpace.GLOBAL
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeValue:
+    first: Cell
+    stop: Cell
+    step: Cell
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IteratorValue:
+    """An iterator over a range or over the items of a tuple, and the type of its items."""
+
+    source: RangeValue | TupleValue
+    item: Scalar
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SliceValue:
+    start: Cell | None
+    stop: Cell | None
+    step: Cell | None
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """None, or what exists only while compiling."""
+
+
+NOTHING = Nothing()
+
+Value = Cell | TupleValue | View | RangeValue | IteratorValue | SliceValue | Nothing
+
+
+def cells_of(value: Value) -> Iterator[Cell]:
+    """Every cell in a value."""
+    match value:
+        case Cell():
+            yield value
+        case TupleValue(items):
+            for item in items:
+                yield from cells_of(item)
+        case View(shape=shape, offset=offset, strides=strides):
+            yield from shape
+            yield offset
+            yield from strides
+        case RangeValue(first, stop, step):
+            yield from (first, stop, step)
+        case IteratorValue(source):
+            yield from cells_of(source)
+        case SliceValue(start, stop, step):
+            yield from (part for part in (start, stop, step) if part is not None)
+        case Nothing():
+            return
+
+
+def is_trivial(expr: Expr) -> bool:
+    """Whether an expression may be written out at every use: a name, a number, a coordinate."""
+    if isinstance(expr, Cast):
+        expr = expr.operand
+    return isinstance(expr, (Const, VarRef, Index))
+
+
+def reads_memory(expr: Expr) -> bool:
+    return any(isinstance(node, ArrayRead) for node in walk_exprs(expr))
+
+
+def reads_variable(expr: Expr, var: Var) -> bool:
+    return any(isinstance(node, VarRef) and node.var is var for node in walk_exprs(expr))
