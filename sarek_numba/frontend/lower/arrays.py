@@ -204,10 +204,11 @@ def result_var(lowering: FunctionLowering, statement: Statement, type: Scalar) -
     name = statement.target.name  # type: ignore[union-attr] # an assignment
     if lowering.homes.reads[name] == 0:
         return None
-    copied = lowering.homes.copies.get(name)
-    if copied is not None and lowering.homes.reads[name] == 1 and not is_temporary(copied):
-        home = lowering.homes.get(copied)
-        if home is not None and home.type is type and not home.mutable:
-            return home
+    wanted = name
+    if is_temporary(name) and lowering.homes.reads[name] == 1:
+        wanted = lowering.homes.copies.get(name, name)
+    home = None if is_temporary(wanted) else lowering.homes.get(wanted)
+    if home is not None and home.type is type and not home.mutable:
+        return home
     word = lowering.name_of(name)
     return lowering.ids.var("old" if word == "t" else word, type)

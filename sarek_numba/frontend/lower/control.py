@@ -218,15 +218,19 @@ def _for(lowering: FunctionLowering, head: Node, body: Regions, span: Span) -> N
         item: Expr = VarRef(var)
     else:
         first, stop, step = int64(0), int64(len(source.items)), int64(1)
-        var = lowering.ids.var("k", INT64)
+        var = lowering.ids.var(f"{item_name}_index", INT64)
         cells = [cell for cell in source.items if isinstance(cell, Cell)]
         for cell in cells:
             lowering.emitter.bind_cell(cell)
         item = _picked(cells, VarRef(var), iterator)
-    lowering.items[name] = (Cell(item), constant(BOOL, True))
-    if reused is not None and isinstance(source, RangeValue):
-        lowering.loop_items[reused] = Cell(item)
-    lowered = _body(lowering, _without_test(lowering, head, body))
+    with lowering.emitter.body() as collected:
+        if not isinstance(source, RangeValue):
+            item = lowering.emitter.store(item, item_name)
+        lowering.items[name] = (Cell(item), constant(BOOL, True))
+        if reused is not None:
+            lowering.loop_items[reused] = Cell(item)
+        lower_regions(lowering, _without_test(lowering, head, body))
+    lowered = tuple(collected)
     emit = lowering.emitter.emit
     emit(For(var, first, stop, step, _direction(step), lowered, span=span))
 

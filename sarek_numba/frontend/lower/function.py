@@ -247,7 +247,9 @@ class FunctionLowering:
             self.emitter.pending[name] = value
 
     def name_of(self, temporary: str) -> str:
-        """A word for the variable that holds a temporary: the user's that it is copied to."""
+        """A word for the variable that holds a value: the user's that it is copied to, or "t"."""
+        if not is_temporary(temporary):
+            return user_name(temporary)
         copied = self.homes.copies.get(temporary, "$")
         return "t" if is_temporary(copied) else user_name(copied)
 

@@ -194,6 +194,8 @@ def subtract(left: Expr, right: Expr) -> Expr:
         return left
     if isinstance(left, Const) and isinstance(right, Const):
         return int64(int(left.value) - int(right.value))
+    if isinstance(right, Const) and int(right.value) < 0:
+        return add(left, int64(-int(right.value)))
     return Binary(BinOp.SUB, left, right, weak=True)
 
 

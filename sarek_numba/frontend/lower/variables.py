@@ -13,7 +13,7 @@ from numba.core import ir, types
 
 from sarek_numba.frontend.lower.emitter import Ids
 from sarek_numba.frontend.regions import Choose, Node, Phi, Statement
-from sarek_numba.frontend.weak import constant_of, is_number, scalar_of
+from sarek_numba.frontend.weak import constant_of, generalise, is_number, scalar_of
 from sarek_numba.ir.nodes import Var
 from sarek_numba.ir.types import Scalar
 
@@ -39,14 +39,19 @@ class Homes:
         self.copies: dict[str, str] = {}
         self.phis: dict[str, Phi] = {}
         self.extra: dict[str, types.Type] = {}
+        self.unsettled: set[str] = set()
         for node in nodes.values():
             self._count(node)
+        self.unsettled = _unsettled(self.phis)
         self.homes: dict[str, Var] = {}
         self._assign()
 
     def type_of(self, name: str) -> types.Type:
+        """The type of a name. A constant that some path leaves unassigned is read as a variable."""
         found = self.typing.get(name)
-        return self.extra[name] if found is None else found
+        if found is None:
+            return self.extra[name]
+        return generalise(found) if name in self.unsettled else found
 
     def get(self, name: str) -> Var | None:
         """The variable that holds this version, or None if nothing does."""
@@ -146,6 +151,23 @@ class Homes:
             if user_name(phi) == user_name(name) and phi in self.homes:
                 self.homes[name] = self.homes[phi]
                 return
+
+
+def _unsettled(phis: dict[str, Phi]) -> set[str]:
+    """The phis that hold nothing on some path."""
+    found = {
+        name for name, phi in phis.items() if any(v is None for v in phi.incoming.values())
+    }
+    changed = bool(found)
+    while changed:
+        changed = False
+        for name, phi in phis.items():
+            if name not in found and any(
+                value is not None and value.name in found for value in phi.incoming.values()
+            ):
+                found.add(name)
+                changed = True
+    return found
 
 
 def read_by(statement: Statement) -> list[str]:

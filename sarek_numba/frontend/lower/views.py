@@ -29,11 +29,11 @@ def strides_of(view: View, bind: Bind) -> list[Expr]:
     if view.order is None:
         return [cell.expr for cell in view.strides]
     axes = list(range(view.ndim))
+    if view.order == "C":
+        axes.reverse()
     strides: list[Expr] = [int64(1)] * view.ndim
-    stride: Expr = int64(1)
-    for axis in reversed(axes) if view.order == "C" else axes:
-        strides[axis] = stride
-        stride = bind(multiply(view.shape[axis].expr, stride))
+    for before, axis in zip(axes, axes[1:], strict=False):
+        strides[axis] = bind(multiply(view.shape[before].expr, strides[before]))
     return strides
 
 
@@ -104,6 +104,8 @@ def slice_axis(extent: Expr, item: SliceValue, bind: Bind) -> tuple[Expr, Expr, 
         return int64(0), extent, step
     extent = bind(extent)
     known = _value(step)
+    if item.start is None and item.stop is None and known == -1:
+        return subtract(extent, int64(1)), extent, step
     if known is not None:
         first, count = (_upwards if known > 0 else _downwards)(extent, item, step, bind)
         return first, count, step
