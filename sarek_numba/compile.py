@@ -36,14 +36,21 @@ class Compiled:
 
 
 def compile_kernel(
-    function: FunctionType, types: Sequence[Any], name: str, index_bits: int
+    function: FunctionType,
+    types: Sequence[Any],
+    name: str,
+    index_bits: int,
+    int32_arguments: frozenset[int] = frozenset(),
 ) -> Compiled:
-    """Compile a function for the Numba types of its arguments. Raises CompileError."""
+    """Compile a function for the Numba types of its arguments. Raises CompileError.
+
+    `int32_arguments` are the positions of Python ints that fit int32.
+    """
     with _front_end:
         typed = infer(function, tuple(types))
         dump("numba", name, lambda: _numba_text(typed))
         dump("typed", name, lambda: _typed_text(typed))
-        kernel = lower(typed, name=name, index_bits=index_bits)
+        kernel = lower(typed, name=name, index_bits=index_bits, int32_arguments=int32_arguments)
     dump("ir", name, lambda: text(kernel))
     verify(kernel)
     raise_diagnostics(check_convergence(kernel))

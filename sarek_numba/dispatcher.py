@@ -184,7 +184,10 @@ class Dispatcher:
         from sarek_numba.compile import compile_kernel  # decorating loads no compiler
 
         numba_types = tuple(map(numba_type, kinds))
-        compiled = compile_kernel(self.py_func, numba_types, self.__name__, index_bits)
+        narrow = {i for i, kind in enumerate(kinds) if kind is PythonNumber.INT}
+        compiled = compile_kernel(
+            self.py_func, numba_types, self.__name__, index_bits, frozenset(narrow)
+        )
         analysed = launching.analyse(compiled.kernel, self.signature.names)
         return _Specialisation(analysed, compiled.captures)
 
@@ -252,7 +255,7 @@ def numba_type(kind: Kind) -> Any:
             return types.Array(dtype, kind.ndim, layout, readonly=not kind.writable)
         case Scalar():
             return from_dtype(np.dtype(kind.value))
-        case PythonNumber.INT:
+        case PythonNumber.INT | PythonNumber.WIDE_INT:
             return WEAK_INT
         case PythonNumber.FLOAT:
             return WEAK_FLOAT

@@ -34,10 +34,14 @@ from sarek_numba.runtime.memory import AnyArray, Arrangement, Placement, arrange
 
 
 class PythonNumber(Enum):
-    """The kind of a Python number that nothing states a type for: it is weak (NEP 50)."""
+    """The kind of a Python number that nothing states a type for: it is weak (NEP 50).
 
-    INT = "Python int"
-    FLOAT = "Python float"
+    An int that fits int32 travels as one, and is known to be in its range.
+    """
+
+    INT = "int"
+    WIDE_INT = "int beyond int32"
+    FLOAT = "float"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ _REFUSED_ELEMENTS = {
     "M": ("dates", "pass their counts, x.view(numpy.int64)"),
     "m": ("time differences", "pass their counts, x.view(numpy.int64)"),
 }
+_INT32, _INT64 = Scalar.INT32, Scalar.INT64
 _FLOAT32_OVERFLOW = 2.0**128 - 2.0**103  # the first that rounds to infinity
 _REFUSED_FLOATS = "convert it, as in x.astype(numpy.float32)"
 
@@ -151,8 +156,10 @@ def _scalar_kind(kernel: str, name: str, value: Any) -> Kind:
                 raise ArgumentTypeError(_refused_element(kernel, name, "is of", value.dtype))
             return element
         case int():
-            if -(2**63) <= value < 2**63:
+            if _INT32.minimum <= value <= _INT32.maximum:
                 return PythonNumber.INT
+            if _INT64.minimum <= value <= _INT64.maximum:
+                return PythonNumber.WIDE_INT
             raise ArgumentTypeError(
                 f"kernel '{kernel}': argument '{name}' is {value}, a Python int beyond int64\n"
                 "  hint: a value below 2**64 can be passed as numpy.uint64(x)"
@@ -203,7 +210,7 @@ def _stated_kind(
             return stated
         case PythonNumber.FLOAT, PythonNumber():
             return stated
-        case PythonNumber.INT, PythonNumber.INT:
+        case PythonNumber.INT, PythonNumber.INT | PythonNumber.WIDE_INT:
             return kind
         case PythonNumber.FLOAT, Scalar() if kind.is_float:
             return kind
@@ -237,7 +244,7 @@ def _fits(value: Any, scalar: Scalar) -> bool:
 
 def _given(value: Any, kind: Kind) -> str:
     if isinstance(kind, PythonNumber):
-        return f"the {kind.value} {value!r}"
+        return f"the Python {type(value).__name__} {value!r}"
     return in_words(kind)
 
 
@@ -254,7 +261,7 @@ def in_words(kind: Kind | Stated) -> str:
         case Scalar():
             return f"a scalar of {kind.value}"
         case PythonNumber():
-            return f"a {kind.value}"
+            return f"a Python {kind.value}"
         case None:
             return "None"
         case _:

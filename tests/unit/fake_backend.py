@@ -71,7 +71,7 @@ class FakeProgram:
 @dataclass
 class FakeDriver:
     record: DeviceRecord
-    target: Target | None = None
+    target: Target | None = Target("fake")
     events: list[Any] = field(default_factory=list)
     arguments: list[Any] = field(default_factory=list)
     behaviour: Callable[..., None] | None = None

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from sarek_numba import errors
-from sarek_numba.codegen.target import Target
 from sarek_numba.ir import build
 from sarek_numba.ir.nodes import Const, Kernel, SharedDecl, make_kernel
 from sarek_numba.ir.types import FLOAT32, FLOAT64, INT32, OffsetOf, Scalar
@@ -238,7 +237,6 @@ def test_needs_are_those_of_the_kernel_as_the_device_runs_it(
 ) -> None:
     """What passes take away is not asked of a device that passes are made for."""
     driver: Any = fake_device.driver
-    driver.target = Target("fake")
     monkeypatch.setattr(launching, "optimise", lambda kernel, target: copy_kernel())
     go(fake_device, copy_kernel(FLOAT64), np.zeros(2), np.zeros(2))
     assert counters.launches == 1

@@ -68,9 +68,13 @@ def test_python_values() -> None:
 
 
 def test_ends_of_a_python_int() -> None:
-    """int64 is the widest that an int is passed as."""
-    assert kind(2**63 - 1) is PythonNumber.INT
-    assert kind(-(2**63)) is PythonNumber.INT
+    """It travels as int32 where it fits, and as int64 at most."""
+    assert kind(2**31 - 1) is PythonNumber.INT
+    assert kind(-(2**31)) is PythonNumber.INT
+    assert kind(2**31) is PythonNumber.WIDE_INT
+    assert kind(-(2**31) - 1) is PythonNumber.WIDE_INT
+    assert kind(2**63 - 1) is PythonNumber.WIDE_INT
+    assert kind(-(2**63)) is PythonNumber.WIDE_INT
     assert refusal(2**63) == (
         "kernel 'k': argument 'x' is 9223372036854775808, a Python int beyond int64\n"
         "  hint: a value below 2**64 can be passed as numpy.uint64(x)"
@@ -210,6 +214,7 @@ TAKEN: list[tuple[Any, Stated, Kind]] = [
     (np.int32(3), Scalar.INT32, Scalar.INT32),
     (True, Scalar.BOOL, Scalar.BOOL),
     (3, PythonNumber.INT, PythonNumber.INT),
+    (2**31, PythonNumber.INT, PythonNumber.WIDE_INT),
     (3, PythonNumber.FLOAT, PythonNumber.FLOAT),
     (np.uint8(3), PythonNumber.INT, Scalar.UINT8),
     (np.float32(3), PythonNumber.FLOAT, Scalar.FLOAT32),
