@@ -171,8 +171,13 @@ def _coordinate(which: Coordinate, axis: int, type: Scalar) -> Value:
 # --- operators ------------------------------------------------------------------------------------
 
 
+_TYPE_RANGES: dict[Scalar, Interval] = {
+    type: (type.minimum, type.maximum) for type in Scalar if not type.is_float
+}
+
+
 def _range(value: Value) -> Interval:
-    return value.interval or (value.type.minimum, value.type.maximum)
+    return value.interval or _TYPE_RANGES[value.type]
 
 
 def _exact_interval(op: BinOp, left: Value, right: Value) -> Interval | None:
@@ -191,7 +196,10 @@ def _exact_interval(op: BinOp, left: Value, right: Value) -> Interval | None:
 
 
 def _fits(interval: Interval | None, type: Scalar) -> bool:
-    return interval is not None and type.minimum <= interval[0] and interval[1] <= type.maximum
+    if interval is None:
+        return False
+    low, high = _TYPE_RANGES[type]
+    return low <= interval[0] and interval[1] <= high
 
 
 def _binary(c: Context, expr: Binary) -> Value:

@@ -1,14 +1,15 @@
 """Control flow under masks: random kernels against the same program as plain Python, and cases.
 
-The generator writes each random program twice at once, as IR and as the text of a Python function of
-one thread. The IR runs as lanes in frames large enough to be compacted; the function runs thread by
-thread.
+The generator writes each random program twice at once, as IR and as the text of a Python function
+of one thread. The IR runs as lanes in frames large enough to be compacted; the function runs thread
+by thread.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from sarek_numba.ir.nodes import (
     Var,
     WarpBarrier,
 )
-from sarek_numba.ir.types import INT32, INT64, Scalar, TupleType
+from sarek_numba.ir.types import INT32, INT64, UNIT, Scalar, TupleType
 from tests.unit.oracle_kit import Builder, errors, gid, int32, run, tid
 
 THREADS = 1200
@@ -289,8 +290,7 @@ def test_helper_writes_through_its_array() -> None:
     k = Builder()
     s, out = k.shared("s", 8), k.array("out")
     a, v = k.fresh("a", s.type), k.var("v", INT32)
-    k.functions.append(b.helper("put", [a, v], b.UNIT if hasattr(b, "UNIT") else unit(), b.store(
-        a, tid(), v)))  # fmt: skip
+    k.functions.append(b.helper("put", [a, v], UNIT, b.store(a, tid(), v)))
     kernel = k.kernel(
         Call((), "put", (b.expr(s), int32(b.mul(tid(), b.const_int(3))))),
         b.store(out, gid(), b.read(s, tid())),
@@ -300,12 +300,6 @@ def test_helper_writes_through_its_array() -> None:
     assert data.tolist() == [3 * t for t in range(8)]
 
 
-def unit() -> object:
-    from sarek_numba.ir.types import UNIT
-
-    return UNIT
-
-
 def test_local_arrays_begin_anew_in_each_call() -> None:
     k = Builder()
     out = k.array("out")
@@ -313,10 +307,8 @@ def test_local_arrays_begin_anew_in_each_call() -> None:
     inner.fresh = k.fresh
     scratch = inner.local("scratch", 2)
     n = k.var("n", INT32)
-    helper = b.helper("use", [n], INT32, b.if_(b.eq(n, 0), [b.store(scratch, 0, 5)]), Return(
-        b.read(scratch, 0)))  # fmt: skip
-    from dataclasses import replace
-
+    body = [b.if_(b.eq(n, 0), [b.store(scratch, 0, 5)]), Return(b.read(scratch, 0))]
+    helper = b.helper("use", [n], INT32, *body)
     k.functions.append(replace(helper, locals=tuple(inner.locals)))
     p, q = k.var("p", INT32), k.var("q", INT32)
     kernel = k.kernel(
@@ -359,12 +351,13 @@ def test_long_and_deep_kernels() -> None:
     k = Builder()
     out, v = k.array("out"), k.var("v", INT32, mutable=True)
     deep: Expr = b.expr(v)
+    one = b.lit(INT32, 1)
     for _ in range(1000):
-        deep = b.add(deep, 1)
+        deep = b.add(deep, one)
     nest: Stmt = b.assign(v, b.add(v, 1))
     for _ in range(60):
         nest = b.for_(k.var("j"), 0, 1, nest)
-    many = [b.assign(v, b.add(v, 1)) for _ in range(20_000)]
+    many = [b.assign(v, b.add(v, one)) for _ in range(20_000)]
     kernel = k.kernel(b.let_mut(v, 0), *many, nest, b.store(out, gid(), deep))
     data = np.zeros(4, np.int32)
     assert run(kernel, 1, 4, data).findings == ()
