@@ -105,4 +105,17 @@ def test_exact_arithmetic(device: str, scalar: Scalar) -> None:
     named = operators(scalar, pair)
     if scalar is Scalar.FLOAT64:
         del named["fma"]  # exact arithmetic in Python, one element at a time
+    # a compiler that contracts gives these another last bit
+    product = Binary(BinOp.MUL, VarRef(pair.a), VarRef(pair.b))
+    named["a * b + a"] = Binary(BinOp.ADD, product, VarRef(pair.a))
+    named["a * b - b"] = Binary(BinOp.SUB, product, VarRef(pair.b))
     check(drivers()[device], pair, named, left, right)
+
+
+def test_a_missing_guard_is_found(device: str) -> None:
+    """The comparison fails where a guard is left out: a count of 32 is not 0 on its own."""
+    pair = Pair(Scalar.INT32, Scalar.INT32)
+    bare = {"SHL": Binary(BinOp.SHL, VarRef(pair.a), VarRef(pair.b), unguarded=True)}
+    left, right = (np.array(v, np.int32) for v in ([5, 7], [32, 2]))
+    with pytest.raises(AssertionError, match=r"SHL: a=np.int32\(5\) b=np.int32\(32\)"):
+        check(drivers()[device], pair, bare, left, right)

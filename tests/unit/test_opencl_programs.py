@@ -234,7 +234,7 @@ def test_helpers_return_tuples_and_write_arrays(device: str) -> None:
         fresh("i", INT64),
         fresh("v", INT32),
     )
-    put = b.helper("put", (array, index, v), UNIT, b.store(array, index, v))
+    put = b.helper("put", (array, index, v), UNIT, b.store(array, index, v), Barrier())
     data = fresh("data", Vec(INT32))
     get = b.helper("get", (data,), INT32, Return(b.add(b.read(data, 0), b.read(data, 1))))
     q, larger, total = fresh("q", INT32), fresh("larger", BOOL), fresh("total", INT32)
