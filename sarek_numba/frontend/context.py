@@ -259,6 +259,8 @@ def not_callable(callee: Any) -> Refusal:
     if isinstance(callee, (BuiltinFunctionType, np.ufunc, type)) or module:
         qualified = f"{module}.{name}" if module and module != "builtins" else name
         return Refusal(f"{qualified} has no meaning in a kernel", None, UnsupportedConstruct)
+    if is_captured_array(CompileTime(callee)):
+        return Refusal("an array cannot be called", "index it with [ ]")
     return Refusal(f"{name} cannot be called in a kernel", None, UnsupportedConstruct)
 
 

@@ -13,7 +13,10 @@ of its bytecode as the column of its `Loc`.
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
@@ -207,7 +210,8 @@ def recompile(function: FunctionType, tree: ast.FunctionDef) -> FunctionType:
     outer_function = outer.body[0]
     assert isinstance(outer_function, ast.FunctionDef)
     outer_function.body = [*_free_variables(code), rewritten]
-    module = compile(outer, code.co_filename, "exec", dont_inherit=True)
+    with _deep_trees():
+        module = compile(outer, code.co_filename, "exec", dont_inherit=True)
     new = _nested_code(_nested_code(module, "outer"), code.co_name)
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     closure = tuple(cells[name] for name in new.co_freevars)
@@ -222,6 +226,20 @@ def recompile(function: FunctionType, tree: ast.FunctionDef) -> FunctionType:
 
 def _free_variables(code: CodeType) -> list[ast.stmt]:
     return [ast.parse(f"{name} = None").body[0] for name in code.co_freevars]
+
+
+@contextlib.contextmanager
+def _deep_trees() -> Iterator[None]:
+    """Room for trees of some thousand levels: CPython 3.11 converts them under Python's limit."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _DEEPEST_TREE))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+_DEEPEST_TREE = 20_000
 
 
 def _nested_code(code: CodeType, name: str) -> CodeType:

@@ -173,9 +173,11 @@ def describe(type: Type) -> str:
     if isinstance(type, types.NoneType):
         return "None"
     if isinstance(type, types.Array):
-        return f"an array of {type.dtype} ({type.ndim}-D)"
+        return f"a {type.ndim}-D array of {type.dtype}"
     if isinstance(type, types.BaseTuple):
         return f"a tuple of {len(type)}"
+    if isinstance(getattr(type, "value", None), np.ndarray):
+        return "a NumPy array from around the kernel"
     return str(type)
 
 

@@ -63,7 +63,7 @@ def indexed(array: Type, index: Type) -> Type:
     for item in items:
         _check_subscript(item)
     if len(items) > array.ndim:
-        raise Refusal(f"{len(items)} indices for an array of {array.ndim} axes")
+        raise Refusal(f"{len(items)} indices for {describe(array)}")
     slices = sum(isinstance(item, SliceType) for item in items)
     ndim = array.ndim - len(items) + slices
     if ndim == 0:

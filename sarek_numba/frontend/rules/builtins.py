@@ -67,7 +67,7 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Operation]:
 
     def resolve(*args: Type) -> Operation:
         if len(args) == 1 and isinstance(args[0], types.BaseTuple):
-            raise Refusal(f"{name}() of a tuple", f"write {name}(*items), or name the items")
+            raise Refusal(f"{name}() of a tuple", "name its items one by one")
         if len(args) < 2:
             raise Refusal(f"{name}() takes at least two numbers")
         require_numbers(function, *args)
