@@ -187,15 +187,13 @@ def test_fma_rounds_once(type: Scalar) -> None:
 
 
 def test_fma_float32_is_not_double_rounding() -> None:
-    """1 + 2^-24 + 2^-60: through float64 the tail is lost and the tie goes to even."""
-    a, b, c = (np.array([v], np.float32) for v in (1.0 + 2.0**-12, 2.0**-12, 1.0))
-    plain = (a.astype(np.float64) * b + c).astype(np.float32)
-    exact = semantics.intrinsic("fma", Scalar.FLOAT32)(a, b, c)
-    assert exact.tolist() == [exact_fma(Scalar.FLOAT32, a.item(), b.item(), c.item())]
-    a, b, c = (np.array([v], np.float32) for v in (2.0**-30, 2.0**-30, 1.0 + 2.0**-23))
-    half = np.array([2.0**-24 - 2.0**-48], np.float32)
-    assert semantics.intrinsic("fma", Scalar.FLOAT32)(half, half, c).item() == c.item()
-    assert plain.dtype == np.float32
+    """1 + 2^-23 + 2^-24 - 2^-54 is below a tie; float64 makes it one, which goes to even."""
+    a = np.array([2.0**-12 * (1 + 2.0**-15)], np.float32)
+    b = np.array([2.0**-12 * (1 - 2.0**-15)], np.float32)
+    c = np.array([1 + 2.0**-23], np.float32)
+    through_float64 = (a.astype(np.float64) * b + c).astype(np.float32)
+    assert through_float64.item() == 1 + 2.0**-22
+    assert semantics.intrinsic("fma", Scalar.FLOAT32)(a, b, c).item() == 1 + 2.0**-23
 
 
 @pytest.mark.parametrize("type", FLOATS, ids=lambda t: t.value)
