@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import assert_never
 
 from sarek_numba.ir.nodes import (
@@ -110,13 +111,16 @@ KEYWORDS = frozenset(
 )
 RESERVED = KEYWORDS | set(SCALAR_NAMES.values()) | {place.value for place in Coordinate}
 
+BARE_NAME = r"[^\W\d]\w*"
+_BARE = re.compile(BARE_NAME)
+
 # Stand around a marked node until its line is complete; both are private-use characters.
 MARK, MARK_END = "\ue000", "\ue001"
 
 
 def name_text(name: str) -> str:
     """A name as it stands in the text: quoted where it is a word of the language."""
-    if name.isidentifier() and name not in RESERVED:
+    if _BARE.fullmatch(name) and name not in RESERVED:
         return name
     return "`" + json.dumps(name)[1:-1].replace("`", "\\u0060") + "`"
 
@@ -220,7 +224,7 @@ class ExprPrinter:
                 return f"{coordinate.value}.{letter}{width}"
             case Subscript(array=array, axis=axis, index=index, extent=extent, wrap=wrap):
                 word = "wrap" if wrap else "at"
-                place = f"{self.use(array)}, {axis}i32"
+                place = f"{self.use(array)}, {axis}"
                 return f"{word}({place}, {self.expr(index)}, {self.expr(extent)})"
             case Intrinsic(path=path, name=name, args=args, type=type):
                 name = ".".join(map(name_text, (*path, name)))

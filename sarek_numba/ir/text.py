@@ -44,7 +44,6 @@ from sarek_numba.ir.nodes import (
     HelperFunction,
     If,
     Kernel,
-    LElementExpr,
     Let,
     LetMut,
     LocalDecl,
@@ -82,7 +81,7 @@ from sarek_numba.ir.types import (
     StrideOf,
     UserArgument,
 )
-from sarek_numba.ir.walk import deep_recursion
+from sarek_numba.ir.walk import deep_recursion, root_variable
 
 
 def text(kernel: Kernel, mark: object = None) -> str:
@@ -208,22 +207,22 @@ class Printer(ExprPrinter):
         self.line("}")
 
     def loop_head(self, stmt: For) -> str:
+        var = self.declare(stmt.var)
         bounds = self.list((stmt.first, stmt.stop, stmt.step))
         direction = "" if stmt.direction is Direction.UPTO else f" {stmt.direction.value}"
         call = f"range{'.u' * stmt.unguarded}({bounds})"
-        return f"for {self.declare(stmt.var)} in {call}{direction}"
+        return f"for {var} in {call}{direction}"
 
     def simple(self, stmt: Stmt) -> str:
         """A statement of one line."""
         match stmt:
             case Let(var=var, value=value):
-                shown = self.expr(value)
-                return f"let {self.declare(var)} = {shown}"
+                return f"let {self.declare(var)} = {self.expr(value)}"
             case LetMut(var=var, value=initial):
-                shown = "" if initial is None else f" = {self.expr(initial)}"
-                return f"var {self.declare(var, mutable=True)}{shown}"
+                head = f"var {self.declare(var, mutable=True)}"
+                return head if initial is None else f"{head} = {self.expr(initial)}"
             case Assign(target=target, value=value):
-                word = "set " if isinstance(target, LElementExpr) else ""
+                word = "set " if root_variable(target) is None else ""
                 return f"{word}{self.lvalue(target)} = {self.expr(value)}"
             case Break():
                 return "break"
@@ -242,11 +241,10 @@ class Printer(ExprPrinter):
             case ExprStmt(value=value):
                 return f"expr {self.expr(value)}"
             case Call(results=results, function=function, args=args):
-                shown = f"call {name_text(function)}({self.list(args)})"
-                return self.with_results(results, shown)
+                return f"{self.bound(results)}call {name_text(function)}({self.list(args)})"
             case Atomic():
                 results = () if stmt.result is None else (stmt.result,)
-                return self.with_results(results, self.atomic(stmt))
+                return f"{self.bound(results)}{self.atomic(stmt)}"
             case Assert(condition=condition, message=message):
                 return f"assert {self.expr(condition)}, {json.dumps(message)}"
             case Coopmat(op=op):
@@ -256,8 +254,8 @@ class Printer(ExprPrinter):
             case _:
                 assert_never(stmt)
 
-    def with_results(self, results: tuple[Var, ...], shown: str) -> str:
-        return f"let {', '.join(map(self.declare, results))} = {shown}" if results else shown
+    def bound(self, results: tuple[Var, ...]) -> str:
+        return f"let {', '.join(map(self.declare, results))} = " if results else ""
 
     def atomic(self, stmt: Atomic) -> str:
         shown = f"{self.use(stmt.array)}[{self.expr(stmt.index)}]"
@@ -317,12 +315,13 @@ class Printer(ExprPrinter):
     def local(self, decl: LocalDecl | SharedDecl | ConstDecl) -> str:
         match decl:
             case LocalDecl(var=var, value=value):
-                shown = "" if value is None else f" = {self.expr(value)}"
-                return f"local {self.declare(var)}{shown}"
+                head = f"local {self.declare(var)}"
+                return head if value is None else f"{head} = {self.expr(value)}"
             case SharedDecl(var=var, element=element, size=size, offset=offset):
+                head = f"shared {self.declare(var)}"
                 length = "dynamic" if size is None else self.expr(size)
                 place = f" offset {offset}" if offset else ""
-                return f"shared {self.declare(var)} = {type_text(element)}[{length}]{place}"
+                return f"{head} = {type_text(element)}[{length}]{place}"
             case ConstDecl(var=var, element=element, bits=bits):
                 values = ", ".join(constant_text(Const(element, pattern)) for pattern in bits)
                 return f"const {self.declare(var)} = {SCALAR_NAMES[element]}[{values}]"
