@@ -109,9 +109,9 @@ def has_barrier(body: Body) -> bool:
 
 
 def plan(body: Body, params: frozenset[int], uniformity: Uniformity) -> Plan:
-    """Split the body of a kernel. `params` are the ids of its scalar parameters."""
+    """Split the body of a kernel; one without barriers is one region. `params` are the ids of its scalar parameters."""
     planner = _Planner(uniformity)
-    nodes = planner.split(body)
+    nodes = planner.split(body) if has_barrier(body) else [_region(body)]
     uses = _uses(nodes)
     counts: dict[int, int] = {}
     variables: dict[int, Var] = {}

@@ -102,6 +102,8 @@ def emit_while(state: State, stmt: While, emit_body: EmitBody) -> None:
         assert loop.looping is not None
         mask = state.mask = loop.looping.get()
     condition = emit(state, stmt.condition)
+    if not apart:
+        condition = state.scalar(condition)
     if condition.uniform:
         code.branch(condition.text, inside, loop.exit)
     else:
@@ -123,6 +125,8 @@ def emit_for(state: State, stmt: For, emit_body: EmitBody) -> None:
         first = code.as_lanes(first)
     passes = trip_count(state, stmt.direction, first, stop, step)
     loop, apart = _open(state, stmt)
+    if not apart:
+        passes = state.scalar(passes)
     variable = code.slot(first.type, first.lanes or not step.uniform)
     code.write(variable, first)  # of a linear start, the base: the stride stays what it is
     remaining = code.slot(passes.type, passes.lanes)

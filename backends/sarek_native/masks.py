@@ -55,6 +55,15 @@ def no_lane(code: Code, mask: str) -> str:
     return code.define(f"icmp eq i{code.width} {bits(code, mask)}, 0")
 
 
+def first_lane(code: Code, mask: Mask) -> str:
+    """The number (i64) of the first lane that runs; at least one does."""
+    if mask is None:
+        return "0"
+    integer = f"i{code.width}"
+    lane = code.define(f"call {integer} @llvm.cttz({integer} {bits(code, mask)}, i1 true)")
+    return code.define(f"zext {integer} {lane} to i64")
+
+
 def last_lane(code: Code, mask: Mask) -> str:
     """The number (i64) of the last lane that runs; at least one does."""
     if mask is None:

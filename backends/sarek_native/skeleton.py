@@ -104,7 +104,7 @@ class Skeleton:
     def _branch(self, node: Branch) -> None:
         code = self.code
         self._bind_control(node.use)
-        condition = self._scalar(emit(self.state, node.condition))
+        condition = self.state.scalar(emit(self.state, node.condition))
         then, orelse, join = (code.fresh(stem) for stem in ("then", "else", "join"))
         code.branch(condition.text, then, orelse)
         reached = False
@@ -133,7 +133,7 @@ class Skeleton:
             head, inside = code.fresh("head"), code.fresh("body")
             code.label(head)
             self._bind_control(node.use)
-            condition = self._scalar(emit(self.state, node.stmt.condition))
+            condition = self.state.scalar(emit(self.state, node.stmt.condition))
             code.branch(condition.text, inside, around.exit)
             code.label(inside)
             self._pass(node, around, outer)
@@ -143,7 +143,7 @@ class Skeleton:
 
     def _for(self, node: Loop, stmt: For, around: _Around, outer: _KeptMask | None) -> None:
         code, state = self.code, self.state
-        bounds = [self._scalar(emit(state, e)) for e in (stmt.first, stmt.stop, stmt.step)]
+        bounds = [state.scalar(emit(state, e)) for e in (stmt.first, stmt.stop, stmt.step)]
         first, stop, step = bounds
         passes = trip_count(state, stmt.direction, first, stop, step)
         variable, remaining = code.slot(first.type, False), code.slot(passes.type, False)
@@ -171,10 +171,6 @@ class Skeleton:
             going = code.fresh("going")
             code.branch(self._any_thread(around.looping), going, around.exit)
             code.label(going)
-
-    def _scalar(self, value: Value) -> Value:
-        assert value.uniform, "control of the block that is not uniform"
-        return value
 
     # --- masks that outlive regions ---------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from sarek_numba.ir.nodes import (
     Var,
     While,
 )
-from sarek_numba.ir.types import INT64
+from sarek_numba.ir.types import INT64, Scalar
 from sarek_numba.ir.uniformity import BLOCK, Uniformity
 from sarek_numba.ir.walk import bodies_of, walk_stmts
 
@@ -108,6 +108,30 @@ class State:
             return self.code.read(found)
         assert isinstance(found, Value), f"{var.name} is an array"
         return found
+
+    def scalar(self, value: Value) -> Value:
+        """The value as a scalar: that of the first lane that runs, where all are known to agree.
+
+        The analysis follows each call of a helper apart, the variables within for all calls together,
+        so what it knows to be uniform may come as a vector.
+        """
+        if value.uniform:
+            return value
+        code = self.code
+        lane = masks.first_lane(code, self.mask)
+        vector = code.type_of(value.type, True)
+        text = code.define(f"extractelement {vector} {code.spread(value)}, i64 {lane}")
+        return Value(value.type, text)
+
+    def put(self, slot: Slot, value: Value) -> None:
+        """Write a variable in the lanes of the mask; a scalar is the same in all lanes there are."""
+        code = self.code
+        if not slot.lanes:
+            value = self.scalar(value)
+        elif self.mask is not None:
+            flags = Value(Scalar.BOOL, self.mask, lanes=True)
+            value = code.select(flags, value, code.read(slot))
+        code.write(slot, value)
 
     def place_of(self, var: Var) -> Place:
         found = self.bindings[var.id]

@@ -14,7 +14,7 @@ from sarek_native.expressions import constant_size, emit, type_name
 from sarek_native.loops import emit_for, emit_while
 from sarek_native.operators import cast
 from sarek_native.state import FunctionContext, State
-from sarek_native.values import Place, Value, zero
+from sarek_native.values import Place, Slot, Value, zero
 from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.ir.nodes import (
     App,
@@ -96,7 +96,7 @@ def emit_stmt(state: State, stmt: Stmt) -> None:
         case LetMut(var=var, value=initial):
             _let_mut(state, var, initial)
         case Assign(target=LVar(var=var), value=value):
-            assign(state, var, emit(state, value))
+            _assign(state, var, emit(state, value))
         case Assign(target=LElement(array=array, index=index), value=value):
             at = emit(state, index)
             stored = emit(state, value)
@@ -150,7 +150,7 @@ def _let_mut(state: State, var: Var, initial: Expr | None) -> None:
     value = Value(var.type, zero(var.type)) if initial is None else emit(state, initial)
     slot = state.reserved.get(var.id) or state.code.slot(var.type, state.varies(var))
     state.bindings[var.id] = slot
-    state.code.write(slot, value)
+    state.code.write(slot, value if slot.lanes else state.scalar(value))
 
 
 def array_place(state: State, var: Var, create: ArrayCreate) -> Place:
@@ -161,15 +161,10 @@ def array_place(state: State, var: Var, create: ArrayCreate) -> Place:
     return allocate(var, size)
 
 
-def assign(state: State, var: Var, value: Value) -> None:
-    """Assign in the lanes of the mask; a uniform variable is the same in all lanes there are."""
-    code = state.code
+def _assign(state: State, var: Var, value: Value) -> None:
     slot = state.bindings[var.id]
-    assert not isinstance(slot, Value | Place), f"{var.name} is immutable"
-    if slot.lanes and state.mask is not None:
-        flags = Value(Scalar.BOOL, state.mask, lanes=True)
-        value = code.select(flags, value, code.read(slot))
-    code.write(slot, value)
+    assert isinstance(slot, Slot), f"{var.name} is immutable"
+    state.put(slot, value)
 
 
 def _atomic(state: State, stmt: Atomic) -> None:
@@ -186,6 +181,8 @@ def _atomic(state: State, stmt: Atomic) -> None:
 
 def _if(state: State, stmt: If) -> None:
     condition = emit(state, stmt.condition)
+    if state.uniformity.of_expr(stmt.condition) <= BLOCK:
+        condition = state.scalar(condition)
     if condition.uniform:
         _uniform_if(state, stmt, condition)
         return
@@ -280,12 +277,8 @@ def _worth_copying(body: Body) -> bool:
 def _results(state: State, value: Expr) -> None:
     """Put what a helper returns into its result slots."""
     items = value.items if isinstance(value, TupleExpr) else (value,)
-    for slot, item in zip(state.function.results, items, strict=True):
-        found = emit(state, item)
-        if slot.lanes and state.mask is not None:
-            flags = Value(Scalar.BOOL, state.mask, lanes=True)
-            found = state.code.select(flags, found, state.code.read(slot))
-        state.code.write(slot, found)
+    for slot, item in zip(state.function.results, items, strict=False):
+        state.put(slot, emit(state, item))
 
 
 def inline(state: State, call: Call | App) -> list[Value]:
@@ -305,7 +298,7 @@ def inline(state: State, call: Call | App) -> list[Value]:
     staying = masks.Live(code) if returns_apart(state, helper.body) else None
     if staying is not None:
         staying.set(before)
-    slots = tuple(code.slot(type, True) for type in _result_types(helper))
+    slots = _result_slots(state, helper, call)
     state.function = FunctionContext(code.fresh("leave"), before, staying, slots)
     for slot in slots:
         code.write(slot, Value(slot.type, zero(slot.type)))
@@ -319,6 +312,16 @@ def declare_locals(state: State, locals: tuple[LocalDecl, ...]) -> None:
     """Kernel-wide or helper-wide locals: arrays of each thread, and mutable variables."""
     for decl in locals:
         _let_mut(state, decl.var, decl.value)
+
+
+def _result_slots(state: State, helper: HelperFunction, call: Call | App) -> tuple[Slot, ...]:
+    """Where a helper's results go; they are scalars where the call gives every thread the same."""
+    if isinstance(call, App):
+        lanes = [state.uniformity.of_expr(call) > BLOCK]
+    else:
+        lanes = [state.varies(var) for var in call.results]
+    types = _result_types(helper) if lanes else ()
+    return tuple(state.code.slot(t, wide) for t, wide in zip(types, lanes, strict=True))
 
 
 def _result_types(helper: HelperFunction) -> tuple[Scalar, ...]:
