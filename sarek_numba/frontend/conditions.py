@@ -1,8 +1,9 @@
 """Fold short circuits of the control-flow graph back into expressions.
 
-`and`, `or`, chained comparisons and conditional expressions are branches in bytecode. Where what they
-guard is pure, they become a `Choose`: as a condition (two tests that share a target become one test)
-or as a value (a diamond that only chooses a temporary). Statements of the user stay as they are: an
+`and`, `or`, chained comparisons and conditional expressions are branches in bytecode. Where what
+they guard is pure, they become a `Choose`: as a condition (two tests that share a target become
+one test) or as a value (a diamond that only chooses a temporary). Statements of the user stay as
+they are: an
 `if` that assigns a variable is not folded. Nodes in a line are joined on the way.
 
 Changes the nodes in place; every name is still assigned once.
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from numba.core import ir
 
 from sarek_numba.frontend.graph import predecessors, reverse_postorder, successors
+from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.regions import Arm, Choose, Node, Phi, Statement
 
 # A guarded value may be written out twice, as the middle of a chained comparison is.
@@ -271,14 +273,7 @@ def _count_uses(nodes: dict[int, Node]) -> Counter[str]:
 
 
 def _count_statement(statement: ir.Stmt, uses: Counter[str]) -> None:
-    if isinstance(statement, ir.Assign):
-        value = statement.value
-        if isinstance(value, ir.Var):
-            uses[value.name] += 1
-        elif isinstance(value, ir.Expr):
-            uses.update(variable.name for variable in value.list_vars())
-        return
-    uses.update(variable.name for variable in statement.list_vars())
+    uses.update(read_by_statement(statement))
 
 
 def _count_choose(choose: Choose, uses: Counter[str]) -> None:

@@ -2,8 +2,9 @@
 
 In: a tree with labelled blocks and loops. A jump to a block's label goes behind the block, one to a
 loop's label starts the next pass. Out: regions without labels. A jump is dropped where control gets
-there by itself, is a `Leave` or an `Again` where the innermost loop decides, and otherwise sets a flag
-and leaves what it is in; behind that, what the jump passes over runs only while the flag is off.
+there by itself, is a `Leave` or an `Again` where the innermost loop decides, and otherwise sets
+a flag and leaves what it is in; behind that, what the jump passes over runs only while the flag
+is off.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def resolve_jumps(tree: list[Labelled]) -> tuple[Regions, dict[int, str]]:
 
 @dataclass(slots=True)
 class _Frame:
-    """An enclosing block or loop: its label, where its end leads, flags that jumps out of it set."""
+    """An enclosing block or loop: where its end leads, and the flags that jumps out of it set."""
 
     label: int
     is_loop: bool

@@ -1,8 +1,9 @@
 """Structured control flow over Numba IR: what `frontend.structure` gives to lowering. Data only.
 
-A `Structured` is a graph of nodes (straight-line code, phis apart) and a tree of regions that says in
-which order they run. Its control flow is what Sarek IR has: a choice, an endless loop, leaving the
-innermost loop, starting its next pass, returning. What cannot be said so is said with flags.
+A `Structured` is a graph of nodes (straight-line code, phis apart) and a tree of regions that
+says in which order they run. Its control flow is what Sarek IR has: a choice, an endless loop,
+leaving the innermost loop, starting its next pass, returning. What cannot be said so is said
+with flags.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Turn the control-flow graph of Numba IR into branches and loops.
 
 In: the SSA form of any function that CPython compiles (its graph is reducible). Out: a `Structured`
-that runs the same nodes in the same order. The tree follows the dominator tree, after Ramsey, 'Beyond
-Relooper: Recursive Translation of Unstructured Control Flow to Structured Control Flow', ICFP 2022:
-a node with several ways in stands behind a labelled block around all that leads to it, and a loop's
-header behind a loop. Unlike there, nodes that a loop leaves for stand behind that loop, where the
-user wrote them; `frontend.jumps` then turns jumps to labels into falling through, `break` and
+that runs the same nodes in the same order. The tree follows the dominator tree, after Ramsey,
+'Beyond Relooper: Recursive Translation of Unstructured Control Flow to Structured Control Flow',
+ICFP 2022: a node with several ways in stands behind a labelled block around all that leads to
+it, and a loop's header behind a loop. Unlike there, nodes that a loop leaves for stand behind
+that loop, where the user wrote them; `frontend.jumps` then turns jumps to labels into falling
+through, `break` and
 `continue`.
 """
 
@@ -240,7 +241,7 @@ class _Builder:
         return self.blocks(label, [])
 
     def blocks(self, label: int, kept: list[int]) -> list[Labelled]:
-        """A node inside labelled blocks for nodes that it dominates and that have several ways in."""
+        """A node inside labelled blocks for the nodes with several ways in that it dominates."""
         inside: list[Labelled] = []
         follow = self.line_up(label, inside)
         inside += self.tree(follow)

@@ -1,12 +1,13 @@
 """Undo the code duplication of CPython's compiler, on Numba IR before SSA.
 
-In: the IR of one function as Numba's interpreter gives it. Out: the same IR, changed in place, where
-the test of a `while` stands once (CPython puts it before and at the end of the loop), the statement
-after a conditional expression stands once (3.12 copies it into both arms where a return follows),
-and equal returns of one source line are one block. Each is a common tail of blocks: blocks that end
-alike, instruction for instruction and from the same place of the source, share one copy of that end.
-Operands in which the copies differ become one temporary that each block assigns. So the rest of the
-front end sees nearly the same graph whatever the Python version.
+In: the IR of one function as Numba's interpreter gives it. Out: the same IR, changed in place,
+where the test of a `while` stands once (CPython puts it before and at the end of the loop), the
+statement after a conditional expression stands once (3.12 copies it into both arms where a
+return follows), and equal returns of one source line are one block. Each is a common tail of
+blocks: blocks that end alike, instruction for instruction and from the same place of the source,
+share one copy of that end. Operands in which the copies differ become one temporary that each
+block assigns. So the rest of the front end sees nearly the same graph whatever the Python
+version.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numba.core import ir
+
+from sarek_numba.frontend.reads import read_by_statement
 
 Position = Callable[[Any], Any]
 
@@ -66,9 +69,9 @@ class _Merger:
 
     def place_of(self, statement: ir.Stmt) -> Any:
         """Where a statement is written: exactly if it computes something, else its line."""
-        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Expr):
-            if statement.value.op not in ("cast", "call"):
-                return self.position(statement)
+        value = statement.value if isinstance(statement, ir.Assign) else None
+        if isinstance(value, ir.Expr) and value.op not in ("cast", "call"):
+            return self.position(statement)
         return statement.loc.line
 
     def key_of(self, block: ir.Block) -> Any:
@@ -151,8 +154,8 @@ def _forward_jumps(blocks: dict[int, ir.Block], entry: int) -> None:
 def _hoist_copies(blocks: dict[int, ir.Block]) -> None:
     """Move what a block copies to merged temporaries before the branch that leads to it alone.
 
-    Such a temporary is read behind that block only, so assigning it earlier changes nothing; and the
-    branches of two copies of a test come to lead to the same block.
+    Such a temporary is read behind that block only, so assigning it earlier changes nothing; and
+    the branches of two copies of a test come to lead to the same block.
     """
     sources: dict[int, list[int]] = {}
     for label, block in blocks.items():
@@ -184,21 +187,12 @@ def _crossing(blocks: dict[int, ir.Block]) -> set[str]:
     for block in blocks.values():
         assigned = set()
         for statement in block.body:
-            for variable in _read(statement):
-                if variable.is_temp and variable.name not in assigned:
-                    crossing.add(variable.name)
+            for name in read_by_statement(statement):
+                if name.startswith("$") and name not in assigned:
+                    crossing.add(name)
             if isinstance(statement, ir.Assign):
                 assigned.add(statement.target.name)
     return crossing
-
-
-def _read(statement: ir.Stmt) -> list[ir.Var]:
-    if not isinstance(statement, ir.Assign):
-        return list(statement.list_vars())
-    value = statement.value
-    if isinstance(value, ir.Var):
-        return [value]
-    return list(value.list_vars()) if isinstance(value, ir.Expr) else []
 
 
 def _reachable(blocks: dict[int, ir.Block], entry: int) -> set[int]:

@@ -1,14 +1,14 @@
 """Random kernels of structured control flow, and the differential test over them.
 
-`generate(seed)` gives a `Program`: a kernel as a tree of statements, whose text is plain Python over
-arrays of int32, uint8 and float32 and two Python ints. Its meaning under CPython with NumPy scalars
-is the reference: every thread reads and writes its own elements, and shares elements of a shared
-array only across barriers that all threads reach. Loops are bounded by fuel. `define` compiles many
-programs as one module, `differences` runs them on executors, `shrink` deletes statements while a
-difference stays.
+`generate(seed)` gives a `Program`: a kernel as a tree of statements, whose text is plain Python
+over arrays of int32, uint8 and float32 and two Python ints. Its meaning under CPython with NumPy
+scalars is the reference: every thread reads and writes its own elements, and shares elements of
+a shared array only across barriers that all threads reach. Loops are bounded by fuel. `define`
+compiles many programs as one module, `differences` runs them on executors, `shrink` deletes
+statements while a difference stays.
 
-Types are chosen so that the reference is exact: Python ints are kept small, strong ints wrap, floats
-use exactly rounded operations only.
+Types are chosen so that the reference is exact: Python ints are kept small, strong ints wrap,
+floats use exactly rounded operations only.
 """
 
 from __future__ import annotations
@@ -373,8 +373,9 @@ def _compare(expected: Arguments, actual: Arguments | str) -> str | None:
     if isinstance(actual, str):
         return f"raised {actual}"
     for name, ours, theirs in zip("xuf", expected, actual, strict=False):
-        if ours.tobytes() != theirs.tobytes():
-            index = int(np.flatnonzero((ours != theirs) & ~((ours != ours) & (theirs != theirs)))[0])
+        same = (ours == theirs) | ((ours != ours) & (theirs != theirs))
+        if not same.all():
+            index = int(np.flatnonzero(~same)[0])
             return f"has {name}[{index}] = {theirs[index]!r}, expected {ours[index]!r}"
     return None
 

@@ -1,8 +1,9 @@
 """Lower a typed function to Sarek IR.
 
-In: `Typed`, from `frontend.infer`. Out: an `ir.Kernel` as `ir.verify` wants it, its statements in the
-order in which CPython runs the function. Names are the user's; temporaries are folded into expression
-trees, bound to variables only where a value is used twice or would be read too late.
+In: `Typed`, from `frontend.infer`. Out: an `ir.Kernel` as `ir.verify` wants it, its statements
+in the order in which CPython runs the function. Names are the user's; temporaries are folded
+into expression trees, bound to variables only where a value is used twice or would be read too
+late.
 
 `lower` is the entry; `function` lowers statements and `operations`, `arrays`, `calls` what they
 compute; `control` lowers regions; `declare` places the declarations.
@@ -22,6 +23,7 @@ from sarek_numba.frontend.lower.function import FunctionLowering
 from sarek_numba.frontend.lower.parameters import array_info, array_parameter
 from sarek_numba.frontend.lower.program import Helper, Program, Scope
 from sarek_numba.frontend.lower.values import NOTHING, Cell, TupleValue, Value
+from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.structure import structure
 from sarek_numba.frontend.weak import WeakFloat, WeakInt, constant_of, is_number, scalar_of
 from sarek_numba.ir.depth import deep_recursion
@@ -80,7 +82,7 @@ def lower(
     scope = Scope()
     with deep_recursion():
         params, arguments = _kernel_parameters(typed, program, int32_arguments)
-        lowering, body = _lower_function(typed, program, scope, arguments)
+        _, body = _lower_function(typed, program, scope, arguments)
     if scope.dynamic_length is not None:
         params.append(ParamDecl(scope.dynamic_length, None, DynamicSharedLength()))
     return Kernel(
@@ -181,7 +183,7 @@ def _meets_float32_only(typed: t.Typed, argument: int) -> bool:
     }
     met = False
     for statement in statements:
-        if not any(variable.name in names for variable in _reads(statement)):
+        if not names.intersection(read_by_statement(statement)):
             continue
         key = statement.value if isinstance(statement, ir.Assign) else statement
         operation = typed.operations.get(key)
@@ -193,15 +195,6 @@ def _meets_float32_only(typed: t.Typed, argument: int) -> bool:
                     return False
                 met = True
     return met
-
-
-def _reads(statement: ir.Stmt) -> list[ir.Var]:
-    if not isinstance(statement, ir.Assign):
-        return list(statement.list_vars())
-    value = statement.value
-    if isinstance(value, ir.Var):
-        return [value]
-    return list(value.list_vars()) if isinstance(value, ir.Expr) else []
 
 
 # --- helpers --------------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ from sarek_numba.ir.nodes import (
     Assign,
     Atomic,
     AtomicOp,
-    BinOp,
     Binary,
+    BinOp,
     ConstDecl,
     Expr,
     LElement,
@@ -120,7 +120,7 @@ def _create(lowering: FunctionLowering, operation: t.Operation, statement: State
     what = operation.what
     assert isinstance(what, t.CreateArray)
     element = scalar_of(operation.result.dtype)
-    name = lowering.name_of(statement.target.name)  # type: ignore[union-attr]
+    name = lowering.name_of(statement.target.name)
     name = name if name != "t" else what.space.value
     span = lowering.span(statement)
     var = lowering.ids.var(name, Array(element, what.space))
@@ -163,8 +163,8 @@ def _constant_array(
     lowering: FunctionLowering, values: np.ndarray, type: types.Type, statement: Statement
 ) -> View:
     element = scalar_of(type.dtype)
-    name = lowering.name_of(statement.target.name)  # type: ignore[union-attr]
-    source = getattr(statement.value, "name", None)  # type: ignore[union-attr]
+    name = lowering.name_of(statement.target.name)
+    source = getattr(statement.value, "name", None)
     if name == "t":
         name = source if isinstance(source, str) else "table"
     var = lowering.ids.var(user_name(name), Array(element, MemSpace.CONSTANT))
@@ -201,7 +201,7 @@ def _atomic(
 
 def result_var(lowering: FunctionLowering, statement: Statement, type: Scalar) -> Var | None:
     """The variable that a statement declares for its result: the user's, if it goes there alone."""
-    name = statement.target.name  # type: ignore[union-attr] # an assignment
+    name = statement.target.name
     if lowering.homes.reads[name] == 0:
         return None
     wanted = name

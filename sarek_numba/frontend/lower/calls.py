@@ -135,7 +135,7 @@ def _results(
     lowering: FunctionLowering, helper: Helper, type: types.Type, statement: Statement
 ) -> tuple[tuple[Var, ...], Value]:
     """The variables that take the results, and the value that they make together."""
-    name = statement.target.name  # type: ignore[union-attr] # an assignment
+    name = statement.target.name
     if not helper.results:
         return (), NOTHING
     if is_number(type):

@@ -200,11 +200,14 @@ def _loop(lowering: FunctionLowering, head: Node, body: Regions) -> None:
         return
     lowered = _body(lowering, body)
     first = lowered[0] if lowered else None
-    if isinstance(first, If) and len(first.then) == 1 and isinstance(first.then[0], Break):
-        if not first.orelse:
-            lowering.emitter.emit(While(negated(first.condition), lowered[1:], span=span))
-            return
+    if isinstance(first, If) and not first.orelse and _is_break(first.then):
+        lowering.emitter.emit(While(negated(first.condition), lowered[1:], span=span))
+        return
     lowering.emitter.emit(While(constant(BOOL, True), lowered, span=span))
+
+
+def _is_break(body: Body) -> bool:
+    return len(body) == 1 and isinstance(body[0], Break)
 
 
 def _for(lowering: FunctionLowering, head: Node, body: Regions, span: Span) -> None:
@@ -250,7 +253,9 @@ def _direction(step: Expr) -> Direction:
 def _iteration(lowering: FunctionLowering, head: Node) -> tuple[str, IteratorValue]:
     """The name of the `iternext` of a loop's head, and what it iterates over."""
     for statement in head.statements:
-        value = getattr(statement, "value", None)
+        if not isinstance(statement, ir.Assign):
+            continue
+        value = statement.value
         if isinstance(value, ir.Expr) and value.op == "iternext":
             iterator = lowering.read(value.value)
             assert isinstance(iterator, IteratorValue)
@@ -292,7 +297,8 @@ def _item_variable(
 ) -> tuple[str, str | None]:
     """The user's name for the item of a loop, and the version that can be the loop's variable.
 
-    That is the case if nothing else assigns the user's variable and nothing behind the loop reads it.
+    That is the case if nothing else assigns the user's variable and nothing behind the loop
+    reads it.
     """
     names = {s.target.name for s in head.statements if isinstance(s, ir.Assign)}
     entry = lowering.structured.nodes.get(head.terminator.truebr)

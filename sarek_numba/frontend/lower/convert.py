@@ -9,7 +9,7 @@ from typing import Any
 from numba.core import types
 
 from sarek_numba.frontend.weak import WeakInt, constant_of, scalar_of
-from sarek_numba.ir.nodes import BinOp, Binary, Cast, Const, Expr, UnOp, Unary, constant
+from sarek_numba.ir.nodes import Binary, BinOp, Cast, Const, Expr, Unary, UnOp, constant
 from sarek_numba.ir.types import BOOL, INT64, Scalar
 from sarek_numba.ir.typing import scalar_of as scalar_of_expr
 from sarek_numba.span import Span
@@ -72,13 +72,18 @@ def cast(expr: Expr, target: Scalar, weak: bool = False, span: Span | None = Non
     source = scalar_of_expr(expr)
     if source is target:
         return expr
-    if isinstance(expr, Cast) and source is Scalar.FLOAT64 and target is Scalar.FLOAT32:
-        # a float32 widened and narrowed again is itself
-        if scalar_of_expr(expr.operand) is Scalar.FLOAT32:
-            return expr.operand
+    if isinstance(expr, Cast) and _is_widened(expr, target):
+        return expr.operand
     if target is BOOL:
         return Binary(BinOp.NE, expr, _zero(source), span=span)
     return Cast(target, expr, weak, span=span)
+
+
+def _is_widened(expr: Cast, target: Scalar) -> bool:
+    """Whether an expression is a float32 widened to float64: narrowed again it is itself."""
+    if target is not Scalar.FLOAT32 or expr.type is not Scalar.FLOAT64:
+        return False
+    return scalar_of_expr(expr.operand) is Scalar.FLOAT32
 
 
 def _zero(type: Scalar) -> Const:

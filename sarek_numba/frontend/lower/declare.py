@@ -1,9 +1,10 @@
 """Declare the variables of a lowered body: where, and whether they change.
 
 In: statements in which variables are only assigned. Out: the same with a `Let` or `LetMut` for each
-variable, in the smallest body that holds all its uses; a variable that carries a value from one pass
-of a loop to the next is declared outside of the loop. A variable assigned once, before all reads,
-becomes a `Let`; one that is read where not every path has assigned it is a `LetMut` without a value.
+variable, in the smallest body that holds all its uses; a variable that carries a value from one
+pass of a loop to the next is declared outside of the loop. A variable assigned once, before all
+reads, becomes a `Let`; one that is read where not every path has assigned it is a `LetMut`
+without a value.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def declare(body: Body, ids: Ids) -> Body:
 
 @dataclass(slots=True)
 class _Scope:
-    """A body: where it stands, the variables read in it before it assigns them, those it declares."""
+    """A body: where it stands, what it reads before it assigns it, and what it declares."""
 
     parent: _Scope | None
     depth: int
@@ -91,7 +92,7 @@ class _Declarer:
     # --- collecting -------------------------------------------------------------------------------
 
     def collect(self, body: Body, parent: _Scope | None, in_loop: bool) -> set[int] | None:
-        """Visit a body; the variables it surely assigns, or None if control never gets behind it."""
+        """Visit a body: what it surely assigns, or None if control never gets behind it."""
         scope = _Scope(parent, 0 if parent is None else parent.depth + 1, in_loop)
         self.scopes[id(body)] = scope
         assigned: set[int] = set()

@@ -1,8 +1,8 @@
 """Where statements go, and when the expressions of temporaries are bound.
 
-A temporary's expression is placed where it is used. Until then it is pending: before a statement that
-changes what it reads, an `Assign` of a variable in it or a store, call, barrier or atomic while it
-reads memory, it is bound to a variable of its own. So evaluation order is kept.
+A temporary's expression is placed where it is used. Until then it is pending: before a statement
+that changes what it reads, an `Assign` of a variable in it or a store, call, barrier or atomic
+while it reads memory, it is bound to a variable of its own. So evaluation order is kept.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ class FunctionLowering:
     """What is known while one function is lowered.
 
     `environment` holds the values of names that are not stored in a variable. `arguments` are the
-    values of the function's parameters. `loops` holds the item that each `iternext` of a `For` being
-    lowered gives.
+    values of the function's parameters. `items` holds the item that each `iternext` of a `For`
+    being lowered gives.
     """
 
     def __init__(
@@ -133,7 +133,9 @@ class FunctionLowering:
         """The statements of a node, and the reads of its terminator."""
         self.later = Counter()
         for statement in node.statements:
-            self.later.update(n for n in read_by(statement) if not is_temporary(n))
+            for name in read_by(statement):
+                if not is_temporary(name):
+                    self.later[name] += 1
         self.undefined = {s.target.name for s in node.statements if isinstance(s, ir.Assign)}
         for statement in node.statements:
             self.statement(statement)
@@ -277,9 +279,10 @@ class FunctionLowering:
         old `i` is read after the new one is assigned.
         """
         for other, count in self.later.items():
-            if count > 0 and other != name and self.homes.get(other) is home:
-                if other not in self.saved and other not in self.undefined:
-                    self.saved[other] = Cell(self.emitter.store(VarRef(home), home.name))
+            is_other = other != name and self.homes.get(other) is home
+            is_known = other not in self.saved and other not in self.undefined
+            if count > 0 and is_other and is_known:
+                self.saved[other] = Cell(self.emitter.store(VarRef(home), home.name))
 
     # --- conditional expressions ------------------------------------------------------------------
 
@@ -295,7 +298,7 @@ class FunctionLowering:
         span = self.span(statement)
         if isinstance(then, TupleValue) and isinstance(orelse, TupleValue):
             condition = self.emitter.bind(condition)
-            parts = []
+            parts: list[Value] = []
             for ours, theirs in zip(then.items, orelse.items, strict=True):
                 if isinstance(ours, Cell) and isinstance(theirs, Cell):
                     parts.append(Cell(choose(condition, ours.expr, theirs.expr, span)))

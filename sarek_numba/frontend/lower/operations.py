@@ -31,8 +31,8 @@ from sarek_numba.frontend.weak import Weak, WeakInt, scalar_of
 from sarek_numba.ir.intrinsics import INTRINSICS
 from sarek_numba.ir.nodes import (
     Barrier,
-    BinOp,
     Binary,
+    BinOp,
     Const,
     Expr,
     Index,
@@ -208,7 +208,7 @@ def _iterate(lowering: FunctionLowering, operation: t.Operation, span: Span) -> 
 
 def _next(lowering: FunctionLowering, operation: t.Operation, statement: Statement) -> Value:
     """An `iternext` outside of a loop: the body runs at most once."""
-    name = statement.target.name  # type: ignore[union-attr] # an assignment
+    name = statement.target.name
     if name in lowering.items:
         return NOTHING
     (argument,) = operation.arguments
@@ -262,12 +262,12 @@ def _tuple_operation(lowering: FunctionLowering, operation: t.Operation, span: S
         case t.Contains(compares, is_negated):
             return _contains(lowering, source, kind, operation, compares, is_negated, span)
         case _:
-            index = lowering.number(operation.arguments[1], types.int64)
+            place = lowering.number(operation.arguments[1], types.int64)
             items = [
                 lowering.converted(item, type, operation.result)
                 for item, type in zip(source.items, kind.types, strict=True)
             ]
-            return Cell(pick(items, lowering.emitter.bind(index), span))
+            return Cell(pick(items, lowering.emitter.bind(place), span))
 
 
 def pick(items: list[Value], index: Expr, span: Span | None, wrap: bool = True) -> Expr:
@@ -301,7 +301,8 @@ def _contains(
     for item, type, (left, right) in zip(source.items, kind.types, compares, strict=True):
         ours = lowering.converted(item, type, left)
         theirs = lowering.converted(wanted, own, right)
-        assert isinstance(ours, Cell) and isinstance(theirs, Cell)
+        assert isinstance(ours, Cell)
+        assert isinstance(theirs, Cell)
         test = compare(op, theirs.expr, ours.expr, bind, span)
         result = test if result is None else Binary(join, result, test, span=span)
     return Cell(result if result is not None else constant(BOOL, is_negated, span))

@@ -11,14 +11,14 @@ from sarek_numba.frontend.lower.convert import cast, converted, int64, negated
 from sarek_numba.ir.nodes import (
     COMPARISONS,
     SHIFTS,
-    BinOp,
     Binary,
+    BinOp,
     Const,
     Expr,
     IfExpr,
     Intrinsic,
-    UnOp,
     Unary,
+    UnOp,
     VarRef,
     constant,
 )

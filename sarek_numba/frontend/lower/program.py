@@ -49,7 +49,7 @@ LowerHelper = Callable[["Program", t.Typed, tuple[bool, ...]], Helper]
 
 @dataclass(slots=True)
 class Program:
-    """One kernel as it grows. `declared` are its shared and constant arrays, `functions` helpers."""
+    """One kernel as it grows: `declared` are its shared and constant arrays."""
 
     index: Scalar
     lower_helper: LowerHelper

@@ -1,8 +1,9 @@
 """The variables of SSA mapped back to the user's.
 
 All versions of one user variable that are held in one type share one IR variable: they were one
-variable before SSA, so each phi of them is nothing to do. A version that is a constant needs a place
-only where a phi reads it, and then takes the phi's; so does one that only phis of another type read.
+variable before SSA, so each phi of them is nothing to do. A version that is a constant needs a
+place only where a phi reads it, and then takes the phi's; so does one that only phis of another
+type read.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import Counter, defaultdict
 from numba.core import ir, types
 
 from sarek_numba.frontend.lower.emitter import Ids
+from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.regions import Choose, Node, Phi, Statement
 from sarek_numba.frontend.weak import constant_of, generalise, is_number, scalar_of
 from sarek_numba.ir.nodes import Var
@@ -155,9 +157,7 @@ class Homes:
 
 def _unsettled(phis: dict[str, Phi]) -> set[str]:
     """The phis that hold nothing on some path."""
-    found = {
-        name for name, phi in phis.items() if any(v is None for v in phi.incoming.values())
-    }
+    found = {name for name, phi in phis.items() if any(v is None for v in phi.incoming.values())}
     changed = bool(found)
     while changed:
         changed = False
@@ -176,14 +176,7 @@ def read_by(statement: Statement) -> list[str]:
         arms = (statement.then, statement.orelse)
         values = [arm.value.name for arm in arms if isinstance(arm.value, ir.Var)]
         return [statement.condition.name, *values]
-    if isinstance(statement, ir.Assign):
-        value = statement.value
-        if isinstance(value, ir.Var):
-            return [value.name]
-        if not isinstance(value, ir.Expr):
-            return []
-        return [variable.name for variable in value.list_vars()]
-    return [variable.name for variable in statement.list_vars()]
+    return read_by_statement(statement)
 
 
 def _reads_of(name: str, statement: Statement) -> int:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from sarek_numba.frontend.lower.convert import int64
 from sarek_numba.frontend.lower.operators import add, larger, multiply, smaller, subtract
 from sarek_numba.frontend.lower.values import Cell, SliceValue, View
-from sarek_numba.ir.nodes import BinOp, Binary, Const, Expr, IfExpr, Subscript, Var
+from sarek_numba.ir.nodes import Binary, BinOp, Const, Expr, IfExpr, Subscript, Var
 from sarek_numba.span import Span
 
 Bind = Callable[[Expr], Expr]
@@ -32,7 +33,7 @@ def strides_of(view: View, bind: Bind) -> list[Expr]:
     if view.order == "C":
         axes.reverse()
     strides: list[Expr] = [int64(1)] * view.ndim
-    for before, axis in zip(axes, axes[1:], strict=False):
+    for before, axis in pairwise(axes):
         strides[axis] = bind(multiply(view.shape[before].expr, strides[before]))
     return strides
 
