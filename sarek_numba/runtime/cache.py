@@ -40,7 +40,7 @@ def count(name: str) -> None:
 
 
 class Memo(Generic[Value]):
-    """Values by key, each made once."""
+    """Values by key, each made once; no value is None."""
 
     def __init__(self) -> None:
         self._values: dict[Hashable, Value] = {}
@@ -50,25 +50,23 @@ class Memo(Generic[Value]):
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """The value of a key, made by `make` if there is none yet."""
-        try:
-            return self._values[key]
-        except KeyError:
-            return self._made(key, make)
+        value = self._values.get(key)
+        return self._made(key, make) if value is None else value
 
     def _made(self, key: Hashable, make: Callable[[], Value]) -> Value:
         with self._lock:
             making = self._making.setdefault(key, threading.RLock())
         with making:
-            if key not in self._values:
-                self._values[key] = make()
-            value = self._values[key]
+            value = self._values.get(key)
+            if value is None:
+                value = self._values[key] = make()
         with self._lock:
             self._making.pop(key, None)
         return value
 
     def clear(self) -> None:
-        with self._lock:
-            self._values.clear()
+        """Forget all values."""
+        self._values.clear()
 
 
 _memos: list[Memo[Any]] = []
