@@ -37,6 +37,7 @@ class Source:
     original: FunctionType
     tree: FunctionNode | ast.Lambda | None
     positions: tuple[tuple[int | None, int | None, int | None, int | None], ...]
+    tests: dict[tuple[int, int], ast.expr]
 
     @property
     def file(self) -> str:
@@ -48,8 +49,11 @@ class Source:
         if loc.col is None or not 0 <= loc.col // 2 < len(self.positions):
             return Span(self.file, loc.line)
         line, end_line, column, end_column = self.positions[loc.col // 2]
-        if line is None:
+        if line is None or column is None:
             return Span(self.file, loc.line)
+        test = self.tests.get((line, column))
+        if test is not None:
+            return self.span_of_tree(test)
         return Span(self.file, line, column, end_line, end_column)
 
     def span_of_definition(self) -> Span:
@@ -75,7 +79,26 @@ def read(function: FunctionType) -> Source:
         consumed = parse(function)  # rewriting changes the tree that it is given
         assert isinstance(consumed, ast.FunctionDef)
         function = recompile(function, consumed)
-    return Source(function, original, tree, tuple(function.__code__.co_positions()))
+    positions = tuple(function.__code__.co_positions())
+    return Source(function, original, tree, positions, _tests(tree))
+
+
+def _tests(tree: ast.AST | None) -> dict[tuple[int, int], ast.expr]:
+    """What an `if` or `while` tests and a `for` runs over, by the place of the statement.
+
+    Some Python versions give the bytecode of it the place of the whole statement.
+    """
+    found: dict[tuple[int, int], ast.expr] = {}
+    pending = list(getattr(tree, "body", ())) if isinstance(tree, ast.FunctionDef) else []
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.If, ast.While)):
+            found[node.lineno, node.col_offset] = node.test
+        elif isinstance(node, ast.For):
+            found[node.lineno, node.col_offset] = node.iter
+        for name in _BODIES:
+            pending += getattr(node, name, ())
+    return found
 
 
 def parse(function: FunctionType) -> FunctionNode | ast.Lambda | None:

@@ -20,12 +20,8 @@ _ZERO = WeakInt.of(0)  # a type called without an argument
 _INSTEAD = {
     "float16": "use float32",
     "bfloat16": "use float32",
-    "longdouble": "use float64",
     "complex64": "use two float32 values",
     "complex128": "use two float64 values",
-    "clongdouble": "use two float64 values",
-    "object": "use a number type",
-    "str": "use a number type",
 }
 
 
@@ -43,7 +39,9 @@ def numba_type(dtype: np.dtype[Any]) -> Type:
         )
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise Refusal(
-            f"{dtype.name} is no type of a kernel", _INSTEAD.get(dtype.name), UnsupportedConstruct
+            f"{dtype.name} is no type of a kernel",
+            "use float64" if dtype.kind == "f" else "use a number type",
+            UnsupportedConstruct,
         )
     if not dtype.isnative:
         raise Refusal(

@@ -1,0 +1,139 @@
+"""The language's objects in plain Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sarek_numba.errors import SarekError, UnsupportedConstruct
+from sarek_numba.frontend import language as sarek
+from sarek_numba.frontend import mathematics
+from sarek_numba.frontend.functions import function
+from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
+
+
+class Recorder:
+    """A thread at 10 × coordinate + axis, which records what is asked of it."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def coordinate(self, coordinate: Coordinate, axis: int) -> int:
+        return 10 * list(Coordinate).index(coordinate) + axis
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args: self.calls.append((name, *args))
+
+
+def test_indices_are_python_ints_of_the_thread() -> None:
+    with sarek.emulating(Recorder()):
+        assert (sarek.thread_idx.x, sarek.thread_idx.z) == (0, 2)
+        assert sarek.global_idx.x == 40
+        assert sarek.grid(2) == (40, 41)
+        assert sarek.gridsize(1) == 50
+
+
+def test_the_global_thread_id_behaves_as_an_int() -> None:
+    with sarek.emulating(Recorder()):
+        thread = sarek.global_thread_id
+        assert (thread + 1, 1 + thread, thread * 2, 100 - thread, thread // 3) == (
+            41,
+            41,
+            80,
+            60,
+            13,
+        )
+        assert (thread < 41, thread == 40, thread % 7, -thread) == (True, True, 5, -40)
+        assert np.arange(50)[thread] == 40
+        assert type(np.float32(2) * thread) is np.float32
+        assert list(range(thread))[-1] == 39
+
+
+def test_calls_go_to_the_thread() -> None:
+    thread = Recorder()
+    with sarek.emulating(thread):
+        sarek.barrier()
+        sarek.mem_fence("block")
+        sarek.shared.array((2, 3), sarek.float32)
+        sarek.shared.array(0, np.int32)
+        sarek.local.array(4, sarek.uint8)
+        sarek.atomic.add("a", 1, 2)
+        sarek.atomic.cas("a", 1, 2, 3)
+        with sarek.superstep():
+            pass
+    float32, int32, uint8 = np.dtype("float32"), np.dtype("int32"), np.dtype("uint8")
+    assert thread.calls == [
+        ("barrier",),
+        ("mem_fence", FenceScope.BLOCK),
+        ("shared_array", (2, 3), float32),
+        ("dynamic_shared", 0, int32),
+        ("local_array", (4,), uint8),
+        ("atomic", AtomicOp.ADD, "a", 1, 2, None),
+        ("atomic", AtomicOp.CAS, "a", 1, 3, 2),
+        ("barrier",),
+    ]
+
+
+def test_outside_of_a_kernel_the_error_says_so() -> None:
+    with pytest.raises(SarekError, match=r"sarek\.thread_idx has a meaning only inside a kernel"):
+        _ = sarek.thread_idx.x
+
+
+def test_later_features_are_named() -> None:
+    with pytest.raises(UnsupportedConstruct, match=r"sarek\.warp\.shuffle is not in this version"):
+        sarek.warp.shuffle(1, 2)
+    assert isinstance(sarek.atomic.sub, sarek.NotYet)
+    with pytest.raises(AttributeError):
+        _ = sarek.atomic.sum
+
+
+def test_annotations() -> None:
+    assert repr(sarek.float32[:, ::1]) == "sarek.float32[:, ::1]"
+    assert sarek.int8[:] == sarek.int8[:]
+    layouts = [sarek.int8[:].layout, sarek.int8[::1].layout, sarek.int8[::1, :].layout]
+    assert layouts == ["A", "C", "F"]
+    with pytest.raises(TypeError):
+        _ = sarek.int8[1:2]
+
+
+def test_types_are_dtypes_and_constructors() -> None:
+    assert np.zeros(2, sarek.float32).dtype == np.float32
+    assert type(sarek.int16(3)) is np.int16
+
+
+def test_device_functions_can_be_called() -> None:
+    @function
+    def double(x: int) -> int:
+        return 2 * x
+
+    assert double(4) == 8
+    with pytest.raises(UnsupportedConstruct, match="inline_depth"):
+        function(inline_depth=3)
+
+
+def test_mathematics_in_plain_python() -> None:
+    assert type(mathematics.rsqrt(np.float32(4))) is np.float32
+    assert mathematics.clz(np.uint8(1)) == 7
+    assert mathematics.popcount(np.int16(-1)) == 16
+    assert mathematics.reinterpret(np.float32(1), np.uint32) == 0x3F800000
+    assert mathematics.sinpi(1.0) == 0.0
+    assert mathematics.cospi(0.5) == 0.0
+
+
+def test_fma_rounds_once() -> None:
+    x = np.float32(1 + 2**-12)
+    exact = float(x) * float(x) - 1.0
+    assert mathematics.fma(x, x, np.float32(-1)) == np.float32(exact)
+    assert x * x - np.float32(1) != np.float32(exact)
+
+
+def test_the_language_needs_no_numba() -> None:
+    code = "import sys; import sarek_numba.frontend.language; print('numba' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "False"
