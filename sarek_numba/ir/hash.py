@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 
+from sarek_numba.ir.native import NativeRun
 from sarek_numba.ir.nodes import Kernel
 from sarek_numba.ir.text import canonical_text
 
@@ -17,6 +18,10 @@ def content_hash(kernel: Kernel) -> str:
     """The hash as hexadecimal digits."""
     digest = hashlib.sha256(canonical_text(kernel).encode("utf-8", "surrogatepass"))
     if kernel.native_function is not None:
-        run = kernel.native_function.run
-        digest.update(f"native {run.__module__}.{run.__qualname__}".encode())
+        digest.update(f"native {_qualified(kernel.native_function.run)}".encode())
     return digest.hexdigest()
+
+
+def _qualified(run: NativeRun) -> str:
+    owner: object = run if hasattr(run, "__qualname__") else type(run)
+    return f"{owner.__module__}.{getattr(owner, '__qualname__', '')}"

@@ -21,11 +21,11 @@ Rules that every producer keeps and `ir.verify` checks:
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from sarek_numba.ir.native import NativeFunction
 from sarek_numba.ir.types import (
     ArrayInfo,
     ElementType,
@@ -799,13 +799,6 @@ class HelperFunction:
     body: Body
     locals: tuple[LocalDecl, ...] = ()
     span: Span | None = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class NativeFunction:
-    """A host function that the native device calls instead of generated code."""
-
-    run: Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)

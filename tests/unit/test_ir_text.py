@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 
 from sarek_numba.ir import build as b
 from sarek_numba.ir.hash import content_hash
+from sarek_numba.ir.native import Dimensions, NativeArg, NativeFunction
 from sarek_numba.ir.nodes import (
     Barrier,
     Binary,
@@ -18,7 +19,6 @@ from sarek_numba.ir.nodes import (
     Const,
     Expr,
     Kernel,
-    NativeFunction,
     Stmt,
     Unary,
     UnOp,
@@ -158,12 +158,17 @@ def _with_span(stmt: Stmt) -> Stmt:
     return replace(stmt, span=Span("k.py", 3))
 
 
+def _run(
+    parallel: bool, block: Dimensions, grid: Dimensions, args: Sequence[NativeArg]
+) -> None: ...
+
+
 def _variants() -> Iterator[tuple[str, Kernel]]:
     kernel = saxpy()
     yield "name of a variable", saxpy(index="j")
     yield "index width", replace(kernel, index_bits=64)
     yield "unused parameter", replace(kernel, params=kernel.params[:-1])
-    yield "native function", replace(kernel, native_function=NativeFunction(print))
+    yield "native function", replace(kernel, native_function=NativeFunction(_run))
     yield "empty body", replace(kernel, body=())
     yield "statement", replace(kernel, body=(*kernel.body, Barrier()))
 
@@ -188,7 +193,10 @@ def test_hash_of_a_kernel_of_30_lines_is_fast() -> None:
     v = fresh("v", FLOAT32, mutable=True)
     line = b.assign(v, b.add(b.mul(v, 2.0), b.div(v, b.add(v, 1.0))))
     kernel = make_kernel("k", (b.let_mut(v, 1.0), *[line] * 30))
+    assert min(_seconds_of_hash(kernel) for _ in range(10)) < 0.005
+
+
+def _seconds_of_hash(kernel: Kernel) -> float:
+    start = time.process_time()
     content_hash(kernel)
-    start = time.perf_counter()
-    content_hash(kernel)
-    assert time.perf_counter() - start < 0.005
+    return time.process_time() - start
