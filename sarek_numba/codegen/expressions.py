@@ -262,6 +262,8 @@ class Expressions:
         type = left.type
         if type.bits < 32 or type in (left.carrier, right.carrier):
             return left, right
+        if type is Scalar.INT32 and left.carrier.bits < 32:  # C computes in int
+            return left, right
         return self.typed(left), right
 
     def _ring(self, op: BinOp, left: Text, right: Text, plain: bool) -> Text:
@@ -352,6 +354,8 @@ class Expressions:
             operand = self._exact(operand)
         if operand.carrier is type and not operand.code.removeprefix("-").isdigit():
             return Text(operand.code, operand.precedence, type, type)
+        if _widens_by_itself(operand.carrier, type):
+            return Text(operand.code, operand.precedence, type, operand.carrier)
         return self._cast(type, operand)
 
     def _intrinsic(self, node: Intrinsic, args: list[Text]) -> Text:
@@ -374,6 +378,13 @@ class Expressions:
         name = self.prelude.function(family, scalar)
         code = f"{name}({', '.join(arg.code for arg in args)})"
         return Text(code, PRIMARY, scalar, scalar)
+
+
+def _widens_by_itself(carrier: Scalar, type: Scalar) -> bool:
+    """Whether C takes a value of one integer type for one of a wider type wherever they meet."""
+    if not (carrier.is_integer and type.kind is Kind.SIGNED and carrier.bits < type.bits):
+        return False
+    return carrier.kind is Kind.SIGNED or (carrier.bits < 32 <= type.bits)
 
 
 def type_name(node: object) -> str:

@@ -38,7 +38,7 @@ SUFFIX = {scalar: scalar.value[0] + str(scalar.bits) for scalar in Scalar} | {
     Scalar.BFLOAT16: "bf16",
 }
 
-# Integer division by zero ends the process (SIGFPE) on PoCL and Intel's runtime wherever they divide
+# Integer division by zero ends the process (SIGFPE) on PoCL and Intel wherever they divide
 # one element at a time, so the divisor itself is guarded, not the result alone.
 # (family, kinds of its type) -> definition. A signed division is safe with the divisor 1 in place
 # of 0 and of the -1 that overflows: INT_MIN // 1 and INT_MIN % 1 are what INT_MIN // -1 and % -1

@@ -167,6 +167,10 @@ _EXPRESSIONS = [
     ("3000000000u", _I3, lambda x, y, z: b.lit(Scalar.UINT32, 3 * 10**9)),
     ("(uint)get_global_id(0)", _I3,
      lambda x, y, z: b.cast(Scalar.UINT32, b.coordinate("global_idx"))),
+    ("a + b", (INT64, INT32), lambda x, y: _plain(BinOp.ADD, x, b.cast(INT64, y))),
+    ("(long)a + b", (INT32, INT32),
+     lambda x, y: _plain(BinOp.ADD, b.cast(INT64, x), b.cast(INT64, y))),
+    ("a", (INT32,), lambda x: b.cast(INT64, x)),
     ("a % 8", _I3, lambda x, y, z: _plain(BinOp.MOD, x, 8)),
 ]  # fmt: skip
 
