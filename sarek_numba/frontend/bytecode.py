@@ -37,16 +37,14 @@ def interpret(source: Source, argument_types: tuple[types.Type, ...]) -> ir.Func
     except (NumbaError, NotImplementedError) as error:
         raise _refusal(error, reader.loc, source) from None
     _define_early_reads(function_ir, reader.early_reads)
-    if any(isinstance(type, types.NoneType) for type in argument_types) or _has_constants(
-        function_ir
-    ):
-        dead_branch_prune(function_ir, argument_types)
+    dead_branch_prune(function_ir, argument_types)
     _settle_raises(function_ir, source)
     merge_tails(function_ir, source.span_of)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NumbaIRAssumptionWarning)
         reconstruct_ssa(function_ir)
     _drop_undefined(function_ir)
+    _order_phis(function_ir)
     return function_ir
 
 
@@ -83,9 +81,30 @@ def _define_early_reads(function_ir: ir.FunctionIR, names: dict[str, ir.Loc]) ->
         function_ir._definitions[name].append(undefined)
 
 
-def _has_constants(function_ir: ir.FunctionIR) -> bool:
-    """Whether a branch may be decided: whether it tests something else than a computed value."""
-    return any(isinstance(block.body[-1], ir.Branch) for block in function_ir.blocks.values())
+def _is_phi(statement: Any) -> bool:
+    return (
+        isinstance(statement, ir.Assign)
+        and isinstance(statement.value, ir.Expr)
+        and statement.value.op == "phi"
+    )
+
+
+def _order_phis(function_ir: ir.FunctionIR) -> None:
+    """Phis by name and their values by block: Numba has them in the order of its sets."""
+    for block in function_ir.blocks.values():
+        phis = [statement for statement in block.body if _is_phi(statement)]
+        if not phis:
+            continue
+        for statement in phis:
+            expr = statement.value
+            pairs = sorted(
+                zip(expr.incoming_blocks, expr.incoming_values, strict=True),
+                key=lambda pair: pair[0],
+            )
+            expr.incoming_blocks[:] = [label for label, _ in pairs]
+            expr.incoming_values[:] = [value for _, value in pairs]
+        rest = [statement for statement in block.body if not _is_phi(statement)]
+        block.body = [*sorted(phis, key=lambda s: s.target.name), *rest]
 
 
 def _drop_undefined(function_ir: ir.FunctionIR) -> None:
@@ -102,11 +121,7 @@ def _drop_undefined(function_ir: ir.FunctionIR) -> None:
         return
     for block in function_ir.blocks.values():
         for statement in block.body:
-            if (
-                isinstance(statement, ir.Assign)
-                and isinstance(statement.value, ir.Expr)
-                and statement.value.op == "phi"
-            ):
+            if _is_phi(statement):
                 values = statement.value.incoming_values
                 values[:] = [
                     ir.UNDEFINED if getattr(value, "name", None) in empty else value

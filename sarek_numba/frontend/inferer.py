@@ -458,7 +458,9 @@ def findings(loc: ir.Loc, error: Exception, inferer: Inferer) -> list[Diagnostic
     span = inferer.source.span_of(loc)
     notes: tuple[tuple[Span, str], ...] = ()
     if error.variables:
-        notes = tuple(_origin(variable, inferer) for variable in error.variables)
+        origins = [_origin(variable, inferer) for variable in error.variables]
+        origins.sort(key=lambda each: (each[0].line, each[0].column or 0))
+        notes = tuple(origins)
         span = notes[-1][0]
     shown = notes if len(notes) > 1 else ()
     return [Diagnostic(error.error, error.message, span, error.hint, shown)]
