@@ -182,7 +182,7 @@ class ExprReader(Reader):
         place = COORDINATES[self.word()]
         self.want(".")
         axis = self.integer() if self.token.kind == "number" else AXES.index(self.word())
-        return Index(place, axis, self.scalar() if self.take(":") else INT64)
+        return Index(place, axis, self.scalar() if self.take(".") else INT64)
 
     def subscript(self, wrap: bool) -> Expr:
         self.want("(")

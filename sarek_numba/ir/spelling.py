@@ -219,7 +219,7 @@ class ExprPrinter:
             case Cast(type=type, operand=operand, weak=weak):
                 return f"{SCALAR_NAMES[type]}{'.w' * weak}({self.expr(operand)})"
             case Index(coordinate=coordinate, axis=axis, type=type):
-                width = "" if type is INT64 else f":{SCALAR_NAMES[type]}"
+                width = "" if type is INT64 else f".{SCALAR_NAMES[type]}"
                 letter = AXES[axis] if axis in range(3) else str(axis)
                 return f"{coordinate.value}.{letter}{width}"
             case Subscript(array=array, axis=axis, index=index, extent=extent, wrap=wrap):

@@ -66,7 +66,7 @@ def test_text_of_saxpy() -> None:
         "  param y: vec<f32> = argument 1 array(f32, global, 1, C)\n"
         "  param a: f32 = argument 2\n"
         "  param n: i32 = length 0\n"
-        "  let i: i32 = global_idx.x:i32\n"
+        "  let i: i32 = global_idx.x.i32\n"
         "  if i < n {\n"
         "    y[i] = a * x[i] + y[i]\n"
         "  }\n"

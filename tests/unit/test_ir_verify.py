@@ -245,7 +245,7 @@ def test_early_return_is_told_in_the_users_terms() -> None:
     assert found.error is DivergentBarrier
     assert found.span == SOURCE_SPAN
     assert found.message == (
-        "barrier() is reached only by threads for which `global_idx.x:i32 >= n` does not hold"
+        "barrier() is reached only by threads for which `global_idx.x.i32 >= n` does not hold"
     )
     assert [span for span, _ in found.notes] == [CONDITION_SPAN]
 
