@@ -10,7 +10,7 @@ from sarek_numba.ir.nodes import Kernel
 from sarek_numba.ir.walk import deep_recursion
 from sarek_numba.passes.common import Pass, Target
 from sarek_numba.passes.fold import fold
-from sarek_numba.passes.guards import drop_guards
+from sarek_numba.passes.guards import drop_guards, open_subscripts
 from sarek_numba.passes.inline import inline
 from sarek_numba.passes.legalise import flatten, legalise
 from sarek_numba.passes.narrow import narrow
@@ -23,15 +23,16 @@ __all__ = ["PIPELINE", "Pass", "Ranges", "Target", "optimise", "ranges_of"]
 
 PIPELINE: tuple[Pass, ...] = (
     flatten,
-    fold,
-    prune,
     inline,
-    unroll,
     legalise,
     fold,
+    unroll,
+    fold,
     simplify,
+    prune,
     narrow,
     drop_guards,
+    open_subscripts,
     simplify,
     fold,
     prune,
@@ -40,7 +41,9 @@ PIPELINE: tuple[Pass, ...] = (
 
 def optimise(kernel: Kernel, target: Target) -> Kernel:
     """The kernel as the printers of `target` take it."""
+    given: dict[Pass, Kernel] = {}
     with deep_recursion():
         for step in PIPELINE:
-            kernel = step(kernel, target)
+            if given.get(step) is not kernel:  # else nothing has changed since this pass
+                kernel = given[step] = step(kernel, target)
     return kernel

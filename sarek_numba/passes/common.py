@@ -6,7 +6,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from sarek_numba.ir.nodes import Body, Kernel
+from sarek_numba.ir.nodes import (
+    COMPARISONS,
+    LOGICAL,
+    Binary,
+    Body,
+    Expr,
+    IfExpr,
+    Kernel,
+    Subscript,
+    Unary,
+    UnOp,
+)
+from sarek_numba.ir.types import ElementType
+from sarek_numba.ir.typing import type_of
 
 
 class Target(Protocol):
@@ -23,6 +36,47 @@ class Target(Protocol):
 
 
 Pass = Callable[[Kernel, Target], Kernel]
+
+
+class Types:
+    """The types of the nodes of one kernel, each found once, however deep the tree.
+
+    Nodes are told apart by identity, so they must stay alive as long as this.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, ElementType] = {}
+
+    def of(self, expr: Expr) -> ElementType:
+        passed: list[Expr] = []
+        while True:
+            known = self._known.get(id(expr))
+            if known is not None:
+                break
+            passed.append(expr)
+            deeper = _same_type(expr)
+            if deeper is None:
+                known = type_of(expr)
+                break
+            expr = deeper
+        for node in passed:
+            self._known[id(node)] = known
+        return known
+
+
+def _same_type(expr: Expr) -> Expr | None:
+    """The operand whose type an expression has, if it has one."""
+    match expr:
+        case Binary(op=op, left=left):
+            return None if op in COMPARISONS or op in LOGICAL else left
+        case Unary(op=op, operand=operand):
+            return None if op is UnOp.NOT else operand
+        case Subscript(index=index):
+            return index
+        case IfExpr(then=then):
+            return then
+        case _:
+            return None
 
 
 def map_bodies(kernel: Kernel, function: Callable[[Body], Body]) -> Kernel:

@@ -29,10 +29,10 @@ from sarek_numba.ir.nodes import (
     Var,
     VarRef,
 )
-from sarek_numba.ir.types import BOOL
-from sarek_numba.ir.typing import scalar_of, type_of
+from sarek_numba.ir.types import BOOL, Scalar
 from sarek_numba.ir.walk import operands
 from sarek_numba.passes import interval
+from sarek_numba.passes.common import Types
 from sarek_numba.passes.interval import EITHER, FALSE, TRUE, TYPE_RANGE, Interval, hull
 from sarek_numba.passes.refine import coordinate_key, type_interval
 from sarek_numba.passes.state import State
@@ -86,6 +86,7 @@ class Evaluator:
         ranges: Facts,
         assume: Callable[[Expr, bool], bool],
         call: Callable[[str, tuple[Expr, ...]], Interval | None],
+        types: Types,
     ) -> None:
         self.state = state
         self.ranges = ranges
@@ -96,12 +97,14 @@ class Evaluator:
         self.places: dict[int, Place] = {}  # by identity of a node
         self.named: dict[int, Place] = {}  # by id of a variable
         self.latest: dict[int, tuple[int, Interval | None]] = {}
+        self.constants: dict[int, Interval] = {}
+        self.types = types
 
     def evaluate(self, expr: Expr) -> Interval | None:
         """Every value `expr` has in the present state; None if it is no integer and no bool."""
-        if isinstance(expr, Const):
-            return None if expr.type.is_float else (int(expr.value), int(expr.value))
         key = id(expr)
+        if isinstance(expr, Const):
+            return self._constant(expr, key)
         version = self.state.version
         latest = self.latest.get(key)
         if latest is not None and latest[0] == version:
@@ -113,6 +116,18 @@ class Evaluator:
             known = self.ranges.facts.get(key)
             self.ranges.facts[key] = result if known is None else hull(known, result)
         return result
+
+    def _constant(self, expr: Const, key: int) -> Interval | None:
+        if key not in self.constants:
+            if expr.type.is_float:
+                return None
+            self.constants[key] = (int(expr.value), int(expr.value))
+        return self.constants[key]
+
+    def _scalar(self, expr: Expr) -> Scalar:
+        kind = self.types.of(expr)
+        assert isinstance(kind, Scalar)
+        return kind
 
     def _evaluate(self, expr: Expr) -> Interval | None:
         match expr:
@@ -134,7 +149,7 @@ class Evaluator:
                 value = self.evaluate(operand)
                 if value is None:
                     return None
-                result, edge = interval.unary(op, value, scalar_of(operand))
+                result, edge = interval.unary(op, value, self._scalar(operand))
                 if edge:
                     self.ranges.edges.add(id(expr))
                 return result
@@ -155,7 +170,7 @@ class Evaluator:
             case _:
                 for operand in operands(expr):
                     self.evaluate(operand)
-                return type_interval(type_of(expr))
+                return type_interval(self.types.of(expr))
 
     def _variable(self, expr: VarRef, var: Var) -> Interval | None:
         whole = type_interval(var.type)
@@ -172,7 +187,7 @@ class Evaluator:
         x, y = self.evaluate(expr.left), self.evaluate(expr.right)
         if x is None or y is None:
             return EITHER if expr.op in COMPARISONS else None
-        scalar = scalar_of(expr.left)
+        scalar = self._scalar(expr.left)
         result, edge = interval.binary(expr.op, x, y, scalar)
         place = self._combined_place(expr)
         if place is not None and interval.fits(self._place_range(place), scalar):
@@ -202,7 +217,7 @@ class Evaluator:
             if self.assume(expr.condition, truth):
                 found.append(self.evaluate(side))
             self.state.pop()
-        whole = type_interval(type_of(expr.then))
+        whole = type_interval(self.types.of(expr.then))
         values = [value for value in found if value is not None]
         if whole is None or not values or len(values) < len(found):
             return whole

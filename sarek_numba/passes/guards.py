@@ -21,6 +21,7 @@ from sarek_numba.ir.nodes import (
     Atomic,
     Binary,
     BinOp,
+    Body,
     Cast,
     Const,
     Direction,
@@ -41,6 +42,8 @@ from sarek_numba.ir.typing import scalar_of, type_of
 from sarek_numba.ir.walk import (
     expressions_of,
     map_body,
+    map_body_expressions,
+    map_expr,
     operands,
     rebuild,
     with_expressions,
@@ -65,6 +68,25 @@ def drop_guards(kernel: Kernel, target: Target) -> Kernel:
     """The kernel with no guard, wraparound or rounding that its ranges make needless."""
     guards = _Guards(ranges_of(kernel))
     return map_bodies(kernel, lambda body: map_body(body, guards.statement))
+
+
+def open_subscripts(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel with every subscript that does not wrap replaced by its index.
+
+    It computes that and nothing else; without its extent, parameters of lengths often have no use.
+    """
+
+    def opened(expr: Expr) -> Expr:
+        match expr:
+            case Subscript(wrap=False, index=index):
+                return index
+            case _:
+                return expr
+
+    def body(body: Body) -> Body:
+        return map_body_expressions(body, lambda root: map_expr(root, opened))
+
+    return map_bodies(kernel, body)
 
 
 def is_address(index: Expr) -> bool:
@@ -218,8 +240,8 @@ class _Guards:
 
 
 def _chosen(call: Intrinsic, x: Interval, y: Interval) -> Expr:
-    """The smaller of two numbers where that is always the same one; x belongs to the first."""
-    first, second = call.args if call.name in ("min", "minimum", "fmin") else call.args[::-1]
+    """The first operand of a call where x <= y always, the second where y <= x always."""
+    first, second = call.args
     if x[1] <= y[0]:
         return first
     return second if y[1] <= x[0] else call

@@ -62,6 +62,7 @@ from sarek_numba.ir.walk import (
     with_bodies,
 )
 from sarek_numba.passes.common import Target
+from sarek_numba.passes.prune import reachable
 from sarek_numba.passes.unroll import renamed
 
 
@@ -107,7 +108,7 @@ class _Inliner:
         kept = []
         for helper in self.kernel.functions:  # callees come before their callers
             outer, self.locals = self.locals, []
-            body = self._body(helper.body)
+            body = self._body(reachable(helper.body))
             extra = tuple(decl for decl in self.locals if isinstance(decl, LocalDecl))
             self.locals = outer
             new = replace(helper, body=body, locals=(*helper.locals, *extra))

@@ -45,8 +45,7 @@ from sarek_numba.ir.nodes import (
     VarRef,
     constant,
 )
-from sarek_numba.ir.types import BOOL, INT32, INT64, Kind, Scalar
-from sarek_numba.ir.typing import type_of
+from sarek_numba.ir.types import BOOL, INT32, INT64, ElementType, Kind, Scalar
 from sarek_numba.ir.walk import (
     expressions_of,
     map_body,
@@ -55,11 +54,11 @@ from sarek_numba.ir.walk import (
     walk_stmts,
     with_expressions,
 )
-from sarek_numba.passes.common import Target
+from sarek_numba.passes.common import Target, Types
 from sarek_numba.passes.interval import fits
 from sarek_numba.passes.ranges import Ranges, ranges_of
 
-# Right modulo 2^32 if their operands are.
+# Right modulo 2^32 if their operands are, as is the flooring remainder by a power of two.
 _RING = {BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.BITAND, BinOp.BITOR, BinOp.BITXOR}
 # Right if their operands fit; a count beyond 31 gives what it gives in 64 bits.
 _EXACT = {BinOp.DIV, BinOp.MOD, BinOp.FLOORDIV, BinOp.FLOORMOD, BinOp.SHR}
@@ -88,6 +87,7 @@ class _Demand:
     def __init__(self, kernel: Kernel, ranges: Ranges) -> None:
         self.ranges = ranges
         self.indices_fit = kernel.index_bits == 32
+        self.types = Types()
         self.candidates: dict[int, Var] = {}
         self.wide: set[int] = set()  # looked at as a whole
         self.flows: dict[int, set[int]] = {}  # from the values of a variable: those it is made of
@@ -158,7 +158,7 @@ class _Demand:
             self._declare(var)
 
     def _index(self, index: Expr) -> None:
-        if self.indices_fit and type_of(index) is INT64:
+        if self.indices_fit and self.types.of(index) is INT64:
             self._look(index, set())
         else:
             self._whole(index)
@@ -168,12 +168,12 @@ class _Demand:
 
     def _look(self, expr: Expr, sink: set[int]) -> None:
         """Note what is looked at in `expr`; `sink` takes the variables that its value needs."""
-        if type_of(expr) is INT64 and self.fits(expr):
+        if self.types.of(expr) is INT64 and self.fits(expr):
             sink = set()
         match expr:
             case VarRef(var=var):
                 sink.add(var.id)
-            case Binary(op=op, left=left, right=right) if op in _RING:
+            case Binary(left=left, right=right) if _is_ring(expr):
                 self._look(left, sink)
                 self._look(right, sink)
             case Binary(op=BinOp.SHL, left=left, right=Const() as count) if _in_range(count):
@@ -184,7 +184,7 @@ class _Demand:
                 self._whole(condition)
                 self._look(then, sink)
                 self._look(orelse, sink)
-            case Cast(operand=operand) if takes_low_bits(expr):
+            case Cast(operand=operand) if takes_low_bits(expr, self.types):
                 self._look(operand, set())
             case Subscript(index=index, extent=extent):
                 self._index(index)
@@ -196,15 +196,23 @@ class _Demand:
                     self._whole(operand)
 
 
+def _is_ring(expr: Binary) -> bool:
+    """Whether the operator is right modulo 2^32 if its operands are."""
+    if expr.op is BinOp.FLOORMOD and isinstance(expr.right, Const):
+        divisor = int(expr.right.value)
+        return 0 < divisor <= INT32.maximum and divisor & (divisor - 1) == 0
+    return expr.op in _RING
+
+
 def _in_range(count: Const) -> bool:
     return 0 <= count.value < INT32.bits
 
 
-def takes_low_bits(expr: Cast) -> bool:
+def takes_low_bits(expr: Cast, types: Types) -> bool:
     """Whether a conversion from int64 depends on the low 32 bits alone."""
     if expr.type.kind not in (Kind.SIGNED, Kind.UNSIGNED) or expr.type.bits > INT32.bits:
         return False
-    return type_of(expr.operand) is INT64
+    return types.of(expr.operand) is INT64
 
 
 # --- the new expressions --------------------------------------------------------------------------
@@ -218,6 +226,7 @@ class _Narrowing:
         self.demand = demand
         self.variables = variables
         self.indices_fit = demand.indices_fit
+        self.types = demand.types
 
     def body(self, body: Body) -> Body:
         return map_body(body, self._statement)
@@ -245,7 +254,7 @@ class _Narrowing:
                 return with_expressions(stmt, [self.same(e) for e in expressions_of(stmt)])
 
     def _index(self, index: Expr) -> Expr:
-        if type_of(index) is not INT64:
+        if self.types.of(index) is not INT64:
             return self.same(index)
         if self.indices_fit or self.demand.fits(index):
             return self.low(index)
@@ -256,12 +265,12 @@ class _Narrowing:
         match expr:
             case Const():
                 return expr
-            case Cast(operand=operand) if takes_low_bits(expr):
+            case Cast(operand=operand) if takes_low_bits(expr, self.types):
                 return _converted(expr, self.low(operand))
-            case Cast(operand=operand) if type_of(operand) is INT64 and self._fits(operand):
+            case Cast(operand=operand) if self.types.of(operand) is INT64 and self._fits(operand):
                 return _converted(expr, self.low(operand))
             case Binary(op=op, left=left, right=right) if op in COMPARISONS:
-                if type_of(left) is INT64 and self._fits(left) and self._fits(right):
+                if self.types.of(left) is INT64 and self._fits(left) and self._fits(right):
                     return rebuild(expr, [self.low(left), self.low(right)])
             case ArrayRead(index=index):
                 return rebuild(expr, [self._index(index)])
@@ -273,7 +282,7 @@ class _Narrowing:
                 return rebuild(expr, [self.same(operand)])
             case _:
                 pass
-        if type_of(expr) is INT64 and self._becomes_narrow(expr):
+        if self.types.of(expr) is INT64 and self._becomes_narrow(expr):
             return Cast(INT64, self.low(expr), span=expr.span)
         return rebuild(expr, [self.same(operand) for operand in operands(expr)])
 
@@ -299,7 +308,7 @@ class _Narrowing:
         """Whether `low` of an int64 expression is more than its conversion."""
         match expr:
             case Binary(op=op, left=left, right=right):
-                if op in _RING:
+                if _is_ring(expr):
                     return True
                 if op is BinOp.SHL:
                     return isinstance(right, Const) and _in_range(right)
@@ -324,9 +333,11 @@ class _Narrowing:
                 return VarRef(_narrow(var), span=span)
             case Index(coordinate=coordinate, axis=axis, span=span) if self._fits(expr):
                 return Index(coordinate, axis, INT32, span=span)
-            case Cast(operand=operand) if _narrows_to_int32(operand):
+            case Cast(operand=operand) if _narrows_to_int32(self.types.of(operand)):
                 inner = self.same(operand)
-                return inner if type_of(operand) is INT32 else Cast(INT32, inner, span=expr.span)
+                return (
+                    inner if self.types.of(operand) is INT32 else Cast(INT32, inner, span=expr.span)
+                )
             case IfExpr(condition=condition, then=then, orelse=orelse, span=span):
                 return IfExpr(self.same(condition), self.low(then), self.low(orelse), span=span)
             case Intrinsic(args=args) if self._is_narrow(expr):
@@ -335,7 +346,7 @@ class _Narrowing:
                 return rebuild(expr, [self.low(index), self.low(extent)])
             case Binary(op=BinOp.SHL | BinOp.SHR, left=left, right=right):
                 if self._is_narrow(expr):
-                    count = self.low(right) if type_of(right) is INT64 else self.same(right)
+                    count = self.low(right) if self.types.of(right) is INT64 else self.same(right)
                     return rebuild(_guarded(expr), [self.low(left), count])
             case Binary() | Unary() if self._is_narrow(expr):
                 return rebuild(_guarded(expr), [self.low(operand) for operand in operands(expr)])
@@ -358,9 +369,8 @@ def _signed(value: int) -> int:
     return low - (1 << 32) if low >> 31 else low
 
 
-def _narrows_to_int32(operand: Expr) -> bool:
-    """Whether an operand converted to int64 has the same low bits converted to int32."""
-    kind = type_of(operand)
+def _narrows_to_int32(kind: ElementType) -> bool:
+    """Whether a value converted to int64 has the same low bits as converted to int32."""
     assert isinstance(kind, Scalar)
     return kind is BOOL or (kind is not INT64 and kind.is_integer)
 

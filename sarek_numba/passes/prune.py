@@ -13,6 +13,8 @@ from dataclasses import replace
 
 from sarek_numba.ir.nodes import (
     App,
+    ArrayLen,
+    ArrayRead,
     Assert,
     Assign,
     Atomic,
@@ -38,9 +40,11 @@ from sarek_numba.ir.nodes import (
     Return,
     SharedDecl,
     Stmt,
+    Subscript,
     Unary,
     UnOp,
     Var,
+    VarRef,
     WarpBarrier,
     While,
 )
@@ -52,6 +56,7 @@ from sarek_numba.ir.walk import (
     map_body,
     root_variable,
     walk_body_exprs,
+    walk_exprs,
     walk_stmts,
     with_bodies,
 )
@@ -80,7 +85,7 @@ def _prune_body(body: Body, pure: set[str], *, is_kernel: bool) -> Body:
     """Until nothing more dies: a branch that has become empty frees what its condition reads."""
     while True:
         old = body
-        body = _reachable(body)
+        body = reachable(body)
         body = _without_last_jump(body, Return if is_kernel else None)
         body = map_body(body, _without_empty)
         body = _without_dead(body, _living(body, pure), pure)
@@ -91,13 +96,13 @@ def _prune_body(body: Body, pure: set[str], *, is_kernel: bool) -> Body:
 # --- control --------------------------------------------------------------------------------------
 
 
-def _reachable(body: Body) -> Body:
+def reachable(body: Body) -> Body:
     """A body without the statements behind a jump."""
     result: list[Stmt] = []
     changed = False
     for place, stmt in enumerate(body):
         nested = bodies_of(stmt)
-        new = with_bodies(stmt, [_reachable(inner) for inner in nested]) if nested else stmt
+        new = with_bodies(stmt, [reachable(inner) for inner in nested]) if nested else stmt
         changed = changed or new is not stmt
         result.append(new)
         if ends(new) and place + 1 < len(body):
@@ -150,7 +155,17 @@ def _without_empty(stmt: Stmt) -> Stmt | Body:
 
 
 def _variables(exprs: Iterable[Expr]) -> set[int]:
-    return {id for expr in exprs for id in free_vars(expr)}
+    """Ids of the variables and arrays that expressions name."""
+    found = set()
+    for node in walk_exprs(*exprs):
+        match node:
+            case VarRef(var=var) | ArrayRead(array=var) | Subscript(array=var):
+                found.add(var.id)
+            case ArrayLen(array=var):
+                found.add(var.id)
+            case _:
+                pass
+    return found
 
 
 def _living(body: Body, pure: set[str]) -> set[int]:

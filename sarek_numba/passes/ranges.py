@@ -47,13 +47,16 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.types import BOOL, LengthOf, OffsetOf, ShapeOf, StrideOf, UserArgument
 from sarek_numba.ir.walk import assigned_by, bodies_of, deep_recursion, expressions_of
+from sarek_numba.passes.common import Types
 from sarek_numba.passes.evaluate import Evaluator
 from sarek_numba.passes.interval import Interval, hull, widen
 from sarek_numba.passes.refine import Refiner, is_stable, type_interval
 from sarek_numba.passes.state import Layer, State
 
-_EXACT_ROUNDS = 2  # rounds of a loop before bounds that move are widened
-_MOST_ROUNDS = 12  # rounds of a loop before its variables are anything at all
+# Rounds of a loop before bounds that move are widened, and before its variables may be anything:
+# fewer within other loops, which each visit it anew.
+_ROUNDS = ((2, 10), (2, 10), (1, 6))
+_INNER_ROUNDS = (1, 2)
 _MOST_CONTEXTS = 6  # calls of a helper that are told apart
 
 
@@ -126,6 +129,7 @@ class _Analysis:
         self.contexts: dict[str, dict[tuple[Interval | None, ...], Interval | None]] = {}
         self.loops: dict[int, _Loop] = {}
         self.definitions: dict[int, Expr] = {}
+        self.types = Types()
         self._enter()
 
     def run(self) -> None:
@@ -140,9 +144,9 @@ class _Analysis:
         self.state = State()
         self.frames: list[_Frame] = []
         self.returned: Interval | None = None
-        self.evaluator = Evaluator(self.state, self.ranges, self._assume, self._call)
+        self.evaluator = Evaluator(self.state, self.ranges, self._assume, self._call, self.types)
         self.evaluate = self.evaluator.evaluate
-        self.refiner = Refiner(self.state, self.evaluate, self.definitions)
+        self.refiner = Refiner(self.state, self.evaluate, self.types, self.definitions)
 
     def _assume(self, condition: Expr, truth: bool) -> bool:
         return self.refiner.assume(condition, truth)
@@ -285,6 +289,8 @@ class _Analysis:
     def _grow(self, loop: _Loop, inner: Layer, backs: list[Layer]) -> bool:
         """Take what holds at the ends of a pass into what holds at the head; whether it was new."""
         grown = False
+        depth = len(self.frames)
+        exact, most = _ROUNDS[depth] if depth < len(_ROUNDS) else _INNER_ROUNDS
         for var in loop.assigned:
             old = inner.get(var.id)
             whole = type_interval(var.type)
@@ -296,9 +302,9 @@ class _Analysis:
             if new == old:
                 continue
             grown = True
-            if loop.rounds >= _MOST_ROUNDS:
+            if loop.rounds >= most:
                 new = whole
-            elif loop.rounds >= _EXACT_ROUNDS:
+            elif loop.rounds >= exact:
                 new = widen(old, new, whole)
             inner[var.id] = new
         loop.rounds += grown

@@ -8,7 +8,7 @@ differences that do not wrap, and bool variables bound to a condition that canno
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sarek_numba.ir.nodes import (
     COMPARISONS,
@@ -24,8 +24,8 @@ from sarek_numba.ir.nodes import (
     VarRef,
 )
 from sarek_numba.ir.types import BOOL, Scalar
-from sarek_numba.ir.typing import type_of
 from sarek_numba.ir.walk import walk_exprs
+from sarek_numba.passes.common import Types
 from sarek_numba.passes.interval import TYPE_RANGE, Interval, fits
 from sarek_numba.passes.state import State
 
@@ -61,11 +61,12 @@ def is_stable(expr: Expr) -> bool:
 
 @dataclass(slots=True)
 class Refiner:
-    """`evaluate` gives the interval of an expression in `state`; `definitions` those of bools."""
+    """`evaluate` gives the interval of an expression in `state`, `definitions` what bools are."""
 
     state: State
     evaluate: Callable[[Expr], Interval | None]
-    definitions: dict[int, Expr] = field(default_factory=dict)
+    types: Types
+    definitions: dict[int, Expr]
 
     def assume(self, expr: Expr, truth: bool) -> bool:
         """Narrow the state to where `expr` is `truth`; False if that cannot be."""
@@ -95,7 +96,7 @@ class Refiner:
         return self.assume(left, True) and self.assume(right, True)
 
     def _assume_nonzero(self, operand: Expr, truth: bool) -> bool:
-        kind = type_of(operand)
+        kind = self.types.of(operand)
         if kind is BOOL:
             return self.assume(operand, truth)
         if not isinstance(kind, Scalar) or kind.is_float:
@@ -147,7 +148,7 @@ class Refiner:
 
     def _constrain_sum(self, op: BinOp, left: Expr, right: Expr, new: Interval) -> bool:
         x, y = self.evaluate(left), self.evaluate(right)
-        kind = type_of(left)
+        kind = self.types.of(left)
         assert x is not None
         assert y is not None
         assert isinstance(kind, Scalar)

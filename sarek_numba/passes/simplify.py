@@ -84,13 +84,9 @@ def simplify_node(expr: Expr) -> Expr:
             if isinstance(left, Const) and not isinstance(right, Const):
                 return _compare(Binary(_MIRRORED[op], right, left, span=expr.span))
             return _compare(expr)
-        case Binary(left=left):
-            kind = type_of(left)
-            if not isinstance(kind, Scalar):
-                return expr
-            if kind.is_float:
-                return _float_operator(expr)
-            return _integer_operator(expr, kind)
+        case Binary(left=Const(type=kind)) | Binary(right=Const(type=kind)):
+            # a shift's count may have another type, but neither of the two is a float
+            return _float_operator(expr) if kind.is_float else _integer_operator(expr, kind)
         case Unary():
             return _unary(expr)
         case Cast():
@@ -221,7 +217,7 @@ def _one_conversion(origin: Scalar, inner: Scalar, outer: Scalar) -> bool:
 def _compare(expr: Binary) -> Expr:
     """A comparison of converted values is made before the conversion where nothing is lost."""
     op, left, right = expr.op, expr.left, expr.right
-    if type_of(left) is BOOL and isinstance(right, Const) and op in _UNORDERED_SAFE:
+    if isinstance(right, Const) and right.type is BOOL and op in _UNORDERED_SAFE:
         if bool(right.bits) is (op is BinOp.EQ):
             return left
         return simplify_node(Unary(UnOp.NOT, left, span=expr.span))
