@@ -20,12 +20,11 @@ from sarek_numba.ir.types import Scalar
 Combine = Callable[[Lanes, Lanes], Lanes]
 
 _INTEGER: dict[AtomicOp, BinOp] = {
-    AtomicOp.ADD: BinOp.ADD,
-    AtomicOp.SUB: BinOp.SUB,
     AtomicOp.AND: BinOp.BITAND,
     AtomicOp.OR: BinOp.BITOR,
     AtomicOp.XOR: BinOp.BITXOR,
 }
+_ADD = np.add
 SUPPORTED = frozenset(AtomicOp) - {AtomicOp.INC, AtomicOp.DEC}
 _FEW_ROUNDS = 16
 
@@ -44,7 +43,7 @@ def update(
     if op is AtomicOp.LOAD:
         return elements[where]
     assert value is not None
-    order = np.lexsort((m.of_lanes(m.chunk.rank, lanes), where))
+    order = np.argsort(where * m.chunk.lanes + m.of_lanes(m.chunk.rank, lanes))
     where, value = where[order], value[order]
     starts = np.flatnonzero(np.concatenate([[True], where[1:] != where[:-1]]))
     first = elements[where[starts]]
@@ -74,6 +73,8 @@ def _combine(op: AtomicOp, scalar: Scalar) -> Combine:
             return semantics.intrinsic("fmin", scalar)
         case AtomicOp.MAX:
             return semantics.intrinsic("fmax", scalar)
+        case AtomicOp.ADD:
+            return _ADD
         case _:
             return semantics.binary(_INTEGER[op], scalar)
 
@@ -85,7 +86,12 @@ def _ends(starts: Lanes, count: int) -> Lanes:
 def _scan(first: Lanes, value: Lanes, starts: Lanes, combine: Combine) -> tuple[Lanes, Lanes]:
     """Old value of each lane and last value of each segment, for an associative operation."""
     count = value.size
-    place = np.arange(count) - np.repeat(starts, np.diff(np.append(starts, count)))
+    lengths = np.diff(np.append(starts, count))
+    if combine is _ADD and value.dtype.kind != "f":
+        sums = np.cumsum(value, dtype=value.dtype)  # modulo 2^n, so segments can be subtracted
+        total = sums + np.repeat(first - sums[starts] + value[starts], lengths)
+        return total - value, total[_ends(starts, count)]
+    place = np.arange(count) - np.repeat(starts, lengths)
     total = value.copy()
     total[starts] = combine(first, value[starts])
     distance = 1

@@ -38,6 +38,7 @@ from sarek_numba.ir.nodes import (
     VariantExpr,
     VarRef,
 )
+from sarek_numba.ir.semantics.arrays import bare
 from sarek_numba.ir.types import BOOL, INT64, Array, LengthOf, Scalar, UserArgument, Vec
 from sarek_numba.ir.typing import scalar_of
 
@@ -180,9 +181,9 @@ def _range(value: Value) -> Interval:
     return value.interval or _TYPE_RANGES[value.type]
 
 
-def _exact_interval(op: BinOp, left: Value, right: Value) -> Interval | None:
+def _exact_interval(op: BinOp, left: Interval, right: Interval) -> Interval | None:
     """The interval of a sum, difference or product as if integers had no end."""
-    (a, b), (d, e) = _range(left), _range(right)
+    (a, b), (d, e) = left, right
     match op:
         case BinOp.ADD:
             return a + d, b + e
@@ -204,13 +205,13 @@ def _fits(interval: Interval | None, type: Scalar) -> bool:
 
 def _binary(c: Context, expr: Binary) -> Value:
     left, right = compile_expr(c, expr.left), compile_expr(c, expr.right)
-    function = semantics.binary(expr.op, left.type)
+    function = bare(semantics.binary(expr.op, left.type))
     type = BOOL if expr.op in COMPARISONS else left.type
     a, b = left.evaluate, right.evaluate
     plain = left.plain and right.plain
     interval = None
     if type.is_integer:
-        exact = _exact_interval(expr.op, left, right)
+        exact = _exact_interval(expr.op, _range(left), _range(right))
         interval = exact if _fits(exact, type) else None
     if expr.op in _DIVISIONS and type.is_integer and "division" in c.checks:
         b, plain = _checked_divisor(c, expr, b), False
@@ -233,13 +234,20 @@ def _checked_divisor(c: Context, expr: Binary, divisor: Evaluate) -> Evaluate:
     return run
 
 
+def _met(lanes: Lanes) -> Interval:
+    """The interval of the values at hand: two cheap passes that mostly save a costly one."""
+    return int(lanes.min()), int(lanes.max())
+
+
 def _checked_binary(c: Context, expr: Binary, a: Evaluate, b: Evaluate) -> Evaluate:
     site = c.site(expr.span)
     op = expr.op
-    function = semantics.binary(op, INT64)
+    function = bare(semantics.binary(op, INT64))
 
     def run(m: Machine) -> Lanes:
         x, y = a(m), b(m)
+        if _fits(_exact_interval(op, _met(x), _met(y)), INT64):
+            return function(x, y)
         over = semantics.binary_overflows(op, x, y)
         if over is not None and over.any():
             lanes = flagged(m, over)
@@ -261,7 +269,7 @@ def _checked_binary(c: Context, expr: Binary, a: Evaluate, b: Evaluate) -> Evalu
 
 def _unary(c: Context, expr: Unary) -> Value:
     operand = compile_expr(c, expr.operand)
-    function = semantics.unary(expr.op, operand.type)
+    function = bare(semantics.unary(expr.op, operand.type))
     evaluate = operand.evaluate
     low, high = _range(operand) if operand.type.is_integer else (0, 0)
     negated = (-high, -low) if expr.op is UnOp.NEG and operand.type.is_integer else None
@@ -285,7 +293,7 @@ def _unary(c: Context, expr: Unary) -> Value:
 def _cast(c: Context, expr: Cast) -> Value:
     operand = compile_expr(c, expr.operand)
     target = scalar(expr.type, expr.span)
-    function = semantics.cast(operand.type, target)
+    function = bare(semantics.cast(operand.type, target))
     evaluate = operand.evaluate
     both = operand.type.is_integer and target.is_integer
     interval = _range(operand) if both and _fits(_range(operand), target) else None
@@ -316,7 +324,7 @@ def _cast(c: Context, expr: Cast) -> Value:
 def _intrinsic(c: Context, expr: Intrinsic) -> Value:
     args = [compile_expr(c, arg) for arg in expr.args]
     operand = args[0].type
-    function = semantics.intrinsic(expr.name, operand, expr.type)
+    function = bare(semantics.intrinsic(expr.name, operand, expr.type))
     type = scalar(expr.type, expr.span)
     evaluations = [arg.evaluate for arg in args]
     plain = all(arg.plain for arg in args)

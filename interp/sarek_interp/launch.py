@@ -215,7 +215,7 @@ def _shared(compiled: Compiled, chunk: Chunk, shared_bytes: int) -> dict[int, St
     for array in compiled.context.static_shared:
         pitch = max(1, array.length)
         data = np.zeros(pitch * chunk.count, semantics.dtype_of(array.scalar))
-        tracing = Tracing(Shadow(data.size), 0, 1)
+        tracing = Tracing(Shadow(data.size, crosses_blocks=False), 0, 1)
         storages[array.slot] = Storage(
             array.var.name, array.scalar, MemSpace.SHARED, data, array.length, pitch, tracing
         )
@@ -228,7 +228,7 @@ def _shared(compiled: Compiled, chunk: Chunk, shared_bytes: int) -> dict[int, St
     pitch = max(_ALIGNMENT, -(-shared_bytes // _ALIGNMENT) * _ALIGNMENT)
     memory = np.zeros(pitch * (chunk.count + 1), np.uint8)
     unit = math.gcd(*(element.bits // 8 for *_, element in views), *(d.offset for _, d, _ in views))
-    shadow = Shadow(memory.size // unit)
+    shadow = Shadow(memory.size // unit, crosses_blocks=False)
     for slot, decl, element in views:
         width = element.bits // 8
         offset = min(decl.offset, shared_bytes)

@@ -363,7 +363,7 @@ def global_storages(bindings: Sequence[Binding]) -> list[Storage]:
             *(_address(bindings[i]) - start for i in group),
         )
         traced = any(bindings[i].traced for i in group)
-        shadow = Shadow(-(-(end - start) // unit)) if traced else None
+        shadow = Shadow(-(-(end - start) // unit), crosses_blocks=True) if traced else None
         for i in group:
             binding = bindings[i]
             width = binding.scalar.bits // 8

@@ -30,7 +30,8 @@ ONE_EPOCH = np.int64(1 << THREAD_BITS)
 MANY = np.int64((1 << THREAD_BITS) - 1)  # beyond every thread of a block
 EVERYWHERE = np.int64((1 << 63) - 1)
 _BLOCK_SHIFT = np.int64(THREAD_BITS + EPOCH_BITS)
-_EPOCH_SHIFT = np.int64(THREAD_BITS)
+_ONE_BLOCK = np.int64(1 << (THREAD_BITS + EPOCH_BITS))
+_THREADS = np.uint64(MANY)
 
 
 def stamps_of(blocks: Stamps, threads: Stamps) -> Stamps:
@@ -68,30 +69,30 @@ class Conflict:
 class _Track:
     """The last accesses of one kind."""
 
-    def __init__(self, kind: str, granules: int) -> None:
+    def __init__(self, kind: str, granules: int, crosses_blocks: bool) -> None:
         self._kind = kind
+        self._crosses_blocks = crosses_blocks
         self.stamps: Stamps = np.zeros(granules, np.int64)
         self._sites: Sites = np.zeros(granules, np.int32)
 
     def conflict(self, where: Positions, mine: Stamps) -> Conflict | None:
         """The recorded accesses by other threads that nothing orders before mine."""
         seen = self.stamps[where]
-        suspect = np.flatnonzero((seen != 0) & (seen != mine))
-        if not suspect.size:
-            return None
-        seen, mine = seen[suspect], mine[suspect]
-        same_block = (seen >> _BLOCK_SHIFT) == (mine >> _BLOCK_SHIFT)
-        earlier = (seen >> _EPOCH_SHIFT) < (mine >> _EPOCH_SHIFT)
-        same_thread = ((seen ^ mine) & MANY) == 0
-        racing = ~(same_block & (earlier | same_thread))
+        racing = _same_epoch(seen ^ mine)
+        if self._crosses_blocks:
+            racing |= (seen != 0) & ((seen ^ mine) >= _ONE_BLOCK)
         if not racing.any():
             return None
-        lanes = suspect[racing]
-        return Conflict(self._kind, lanes, seen[racing], self._sites[where][lanes])
+        lanes = np.flatnonzero(racing)
+        return Conflict(self._kind, lanes, seen[lanes], self._sites[where][lanes])
 
-    def record(self, where: Positions, mine: Stamps, site: int) -> Conflict | None:
-        """Remember accesses. Gives the lanes that share a granule with a later lane, if any."""
-        joined = _joined(self.stamps[where], mine)
+    def record(self, where: Positions, mine: Stamps, site: int) -> tuple[Lanes, Stamps] | None:
+        """Remember accesses.
+
+        Where several lanes share a granule: the lanes but for the last of each granule, and for
+        every lane the stamp of the last lane of its granule.
+        """
+        joined = self._joined(self.stamps[where], mine)
         self.stamps[where] = joined
         self._sites[where] = site
         if isinstance(where, slice):
@@ -100,35 +101,52 @@ class _Track:
         lanes = np.flatnonzero(standing != joined)
         if not lanes.size:
             return None
-        standing, granules, mine = standing[lanes], where[lanes], mine[lanes]
-        same_block = (standing >> _BLOCK_SHIFT) == (mine >> _BLOCK_SHIFT)
-        self.stamps[granules[same_block]] = mine[same_block] | MANY
-        self.stamps[granules[~same_block]] = EVERYWHERE
-        return Conflict(self._kind, lanes, standing, self._sites[granules])
+        granules, mine = where[lanes], mine[lanes]
+        self.stamps[granules] = mine | MANY
+        if self._crosses_blocks:
+            elsewhere = (standing[lanes] ^ mine) >= _ONE_BLOCK
+            self.stamps[granules[elsewhere]] = EVERYWHERE
+        return lanes, standing
+
+    def record_exclusive(self, where: Positions, mine: Stamps, site: int) -> Conflict | None:
+        """As `record`; the lanes that share a granule conflict with the last lane that does."""
+        shared = self.record(where, mine, site)
+        if shared is None:
+            return None
+        lanes, standing = shared
+        return Conflict(self._kind, lanes, standing[lanes], self._sites[where][lanes])
+
+    def _joined(self, seen: Stamps, mine: Stamps) -> Stamps:
+        """What a granule remembers after `mine` too."""
+        both = _same_epoch(seen ^ mine)
+        joined = np.where(both, mine | MANY, mine) if both.any() else mine
+        if not self._crosses_blocks:
+            return joined
+        elsewhere = (seen != 0) & ((seen ^ mine) >= _ONE_BLOCK)
+        return np.where(elsewhere, EVERYWHERE, joined) if elsewhere.any() else joined
 
 
-def _joined(seen: Stamps, mine: Stamps) -> Stamps:
-    """What a granule remembers after `mine` too."""
-    replaced = (seen == 0) | (seen == mine)
-    if replaced.all():
-        return mine
-    same_block = (seen >> _BLOCK_SHIFT) == (mine >> _BLOCK_SHIFT)
-    same_epoch = (seen >> _EPOCH_SHIFT) == (mine >> _EPOCH_SHIFT)
-    several = np.where(same_epoch, mine | MANY, mine)
-    return np.where(replaced, mine, np.where(same_block, several, EVERYWHERE))
+def _same_epoch(difference: Stamps) -> npt.NDArray[np.bool_]:
+    """Where two stamps, given as their exclusive or, are of different threads in one epoch.
+
+    That is 0 < difference < ONE_EPOCH; as an unsigned number, 0 - 1 is above every limit.
+    """
+    within: npt.NDArray[np.bool_] = (difference - np.int64(1)).view(np.uint64) < _THREADS
+    return within
 
 
 class Shadow:
-    """The shadow of one stretch of memory.
+    """The shadow of memory that one block alone can reach, unless it `crosses_blocks`.
 
     The methods take granules (each at most once in a slice), the stamps of the lanes that touch
     them, and the site of the access.
     """
 
-    def __init__(self, granules: int) -> None:
+    def __init__(self, granules: int, crosses_blocks: bool) -> None:
         self._granules = granules
-        self._writes = _Track("writes", granules)
-        self._reads = _Track("reads", granules)
+        self._crosses_blocks = crosses_blocks
+        self._writes = _Track("writes", granules, crosses_blocks)
+        self._reads = _Track("reads", granules, crosses_blocks)
         self._updates: _Track | None = None  # atomics, which few kernels have
 
     def read(self, where: Positions, mine: Stamps, site: int) -> list[Conflict]:
@@ -146,12 +164,12 @@ class Shadow:
 
     def write(self, where: Positions, mine: Stamps, site: int) -> Conflict | None:
         """Record a plain write; gives lanes that write where a later lane of it writes too."""
-        return self._writes.record(where, mine, site)
+        return self._writes.record_exclusive(where, mine, site)
 
     def update(self, where: Positions, mine: Stamps, site: int) -> list[Conflict]:
         """Record an atomic access; gives the plain accesses that it conflicts with."""
         if self._updates is None:
-            self._updates = _Track("updates atomically", self._granules)
+            self._updates = _Track("updates atomically", self._granules, self._crosses_blocks)
         conflicts = self._against(where, mine, self._reads, self._writes)
         self._updates.record(where, mine, site)
         return conflicts

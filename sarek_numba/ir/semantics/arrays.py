@@ -40,3 +40,9 @@ def silent(function: Operator) -> Operator:
             return function(*operands)
 
     return quiet
+
+
+def bare(function: Operator) -> Operator:
+    """A `silent` function without its silence, for a caller that is silent itself."""
+    inner: Operator = getattr(function, "__wrapped__", function)
+    return inner
