@@ -342,3 +342,45 @@ def test_options_of_later_versions_are_refused_by_name(option: str) -> None:
     """None is silently without effect."""
     with pytest.raises(errors.UnsupportedConstruct, match=rf"@sarek.kernel\({option}=...\)"):
         sarek.kernel(**{option: 1})
+
+
+# --- devices that are present ---------------------------------------------------------------------
+
+DEVICES = [device.name for device in sarek.devices()]
+
+BEYOND: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "block": lambda limits: {"grid": 1, "block": limits.threads_per_block + 1},
+    "block axis": lambda limits: {"grid": 1, "block": (1, 1, limits.block[2] + 1)},
+    "grid": lambda limits: {"grid": (1, limits.grid[1] + 1), "block": 1},
+    "shared": lambda limits: {"grid": 1, "block": 8, "shared_bytes": limits.shared_bytes + 1},
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", BEYOND)
+def test_limits_of_devices_present(name: str, device: str) -> None:
+    """The same error everywhere, by the device's own limits; the device works afterwards."""
+    out = np.zeros(8, np.float32)
+    shape = BEYOND[name](sarek.device(device).limits)
+    for _ in range(2):
+        with pytest.raises(errors.InvalidDimensions, match=f"device '{device}'"):
+            scale.launch(out, X, device=device, **shape)
+    assert out.tolist() == [0] * 8
+    scale.launch(out, X, 3.0, grid=1, block=8, device=device)
+    assert out.tolist() == [3] * 8
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_failed_launch_leaves_the_device_usable(device: str) -> None:
+    """A refused type, a failed compilation and a read-only output, then a good launch."""
+    out = np.zeros(8, np.float32)
+    for error, bad in (
+        (errors.ArgumentTypeError, (out, X.astype(">f4"))),
+        (errors.ReadOnlyWrite, (READ_ONLY, X)),
+        (errors.CompileError, (out, 3.0)),
+    ):
+        with pytest.raises(error):
+            scale.launch(*bad, grid=1, block=8, device=device)
+    assert out.tolist() == [0] * 8
+    scale.launch(out, X, grid=1, block=8, device=device)
+    assert out.tolist() == [2] * 8
