@@ -43,7 +43,7 @@ def interpret(source: Source, argument_types: tuple[types.Type, ...]) -> ir.Func
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NumbaIRAssumptionWarning)
         reconstruct_ssa(function_ir)
-    _drop_undefined(function_ir)
+    _mark_undefined(function_ir)
     _order_phis(function_ir)
     return function_ir
 
@@ -107,7 +107,7 @@ def _order_phis(function_ir: ir.FunctionIR) -> None:
         block.body = [*sorted(phis, key=lambda s: s.target.name), *rest]
 
 
-def _drop_undefined(function_ir: ir.FunctionIR) -> None:
+def _mark_undefined(function_ir: ir.FunctionIR) -> None:
     """Write `ir.UNDEFINED` for variables that hold nothing, wherever a phi takes them."""
     empty = {
         statement.target.name

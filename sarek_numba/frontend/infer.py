@@ -61,6 +61,7 @@ class _Stage:
         result = self._result(inferer)
         self._check_array_joins(inferer)
         raise_diagnostics(_ordered(self.diagnostics))
+        _drop_undefined(inferer.func_ir)
         return self._typed(inferer, result)
 
     def _typed(self, inferer: Inferer, result: Type) -> Typed:
@@ -182,6 +183,19 @@ class _Stage:
         return types.none if result is None else result
 
 
+def _drop_undefined(function_ir: ir.FunctionIR) -> None:
+    """Definitions that hold nothing: by now only phis had them, as `ir.UNDEFINED`."""
+    for block in function_ir.blocks.values():
+        block.body = [inst for inst in block.body if not _is_undefined(inst)]
+
+
+def _is_undefined(inst: Any) -> bool:
+    if not isinstance(inst, ir.Assign):
+        return False
+    value = inst.value
+    return value is ir.UNDEFINED or (isinstance(value, ir.Expr) and value.op == "undef")
+
+
 def _phis(inferer: Inferer) -> list[Any]:
     return [inst for block in inferer.blocks.values() for inst in block.body if _is_phi(inst)]
 
@@ -198,11 +212,7 @@ def _never_assigned(inferer: Inferer) -> set[str]:
         inst.target.name
         for block in inferer.blocks.values()
         for inst in block.body
-        if isinstance(inst, ir.Assign)
-        and (
-            inst.value is ir.UNDEFINED
-            or (isinstance(inst.value, ir.Expr) and inst.value.op == "undef")
-        )
+        if _is_undefined(inst)
     }
     candidates = {inst.target.name: inst for inst in _phis(inferer)}
     changed = True

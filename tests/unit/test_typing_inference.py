@@ -229,6 +229,10 @@ def test_a_local_assigned_later_in_the_loop_is_taken() -> None:
 
     typed = infer(k, (array(f32), WEAK_INT))
     assert last(typed, "t") == f32
+    values = [i.value for b in typed.function_ir.blocks.values() for i in b.find_insts(ir.Assign)]
+    assert all(
+        getattr(value, "op", "") != "undef" for value in values if isinstance(value, ir.Expr)
+    )
 
 
 def test_some_paths_may_leave_a_local_unassigned() -> None:
