@@ -262,6 +262,7 @@ def _memory(region: Region, arrays: Sequence[AnyArray], is_written: bool) -> Byt
 
 
 def own_bytes(region: Region, arrays: Sequence[AnyArray], writable: bool) -> Bytes:
+    """The host memory of a region itself, as bytes that keep the arrays alive."""
     if region.start == region.end:
         return np.empty(0, np.uint8)
     owners = [arrays[member] for member in region.members]

@@ -236,7 +236,6 @@ def test_needs_are_those_of_the_kernel_as_the_device_runs_it(
     fake_device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What passes take away is not asked of a device that passes are made for."""
-    driver: Any = fake_device.driver
     monkeypatch.setattr(launching, "optimise", lambda kernel, target: copy_kernel())
     go(fake_device, copy_kernel(FLOAT64), np.zeros(2), np.zeros(2))
     assert counters.launches == 1
