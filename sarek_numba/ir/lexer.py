@@ -145,7 +145,8 @@ class Reader:
             raise ValueError(f"line {token.line}: {name} is not declared")
         return var
 
-    def declare(self, mutable: bool = False) -> Var:
+    def declare(self, mutable: bool = False, by_id_alone: bool = False) -> Var:
+        """A declaration. Variables of patterns within expressions are used by id alone."""
         name = self.name()
         number = self.integer() if self.take("#") else self.last_number + 1
         if self.take("!"):
@@ -153,7 +154,9 @@ class Reader:
         self.want(":")
         var = Var(name, number, self.type(), mutable)
         self.last_number = number
-        self.by_id[number] = self.by_name[name] = var
+        self.by_id[number] = var
+        if not by_id_alone:
+            self.by_name[name] = var
         return var
 
     # --- types and constants --------------------------------------------------------------------
@@ -231,7 +234,7 @@ class Reader:
         """A constant, if one stands here."""
         negative = self.at("-") and (
             self.tokens[self.place + 1].kind == "number"
-            or self.tokens[self.place + 1].text == "inf"
+            or self.tokens[self.place + 1][:2] == ("name", "inf")
         )
         if negative:
             self.place += 1

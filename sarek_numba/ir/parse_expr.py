@@ -213,14 +213,14 @@ class ExprReader(Reader):
         cases: list[tuple[Pattern, Expr]] = []
         self.want("{")
         while self.take("case"):
-            pattern = self.pattern()
+            pattern = self.pattern(within_expr=True)
             self.want("{")
             cases.append((pattern, self.expr()))
             self.want("}")
         self.want("}")
         return MatchExpr(scrutinee, tuple(cases))
 
-    def pattern(self) -> Pattern:
+    def pattern(self, within_expr: bool = False) -> Pattern:
         if self.take("_"):
             return PWild()
         constructor = self.name()
@@ -229,5 +229,5 @@ class ExprReader(Reader):
         while not self.take(")"):
             if bound:
                 self.want(",")
-            bound.append(self.declare())
+            bound.append(self.declare(by_id_alone=within_expr))
         return PConstr(constructor, tuple(bound))
