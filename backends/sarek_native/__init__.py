@@ -20,7 +20,7 @@ class NativeBackend:
     name = "native"
 
     def drivers(self) -> Sequence[Driver]:
-        """The one device. Raises BackendUnavailable where LLVM can not generate code for this CPU."""
+        """The one device. Raises BackendUnavailable without llvmlite."""
         try:
             from sarek_native.driver import NativeDriver
         except ImportError as reason:

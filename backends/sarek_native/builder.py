@@ -1,8 +1,8 @@
-"""Text of one LLVM function under construction: instructions, blocks, stack slots, support functions.
+"""Text of one LLVM function under construction: instructions, blocks, slots, support functions.
 
-Text, because it is what LLVM reads fastest and what a person reads in `source()`. Every slot is an
-alloca of the entry block, so SROA turns it into registers. Intrinsics need neither a declaration nor
-the suffix of their types: LLVM's parser adds both.
+Text, because it is what LLVM reads fastest and what a person reads in `source()`. Every slot is
+an alloca of the entry block, so SROA turns it into registers. Intrinsics need neither a
+declaration nor the suffix of their types: LLVM's parser adds both.
 """
 
 from __future__ import annotations

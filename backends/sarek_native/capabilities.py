@@ -55,7 +55,7 @@ def device_record(description: str, identity: tuple[tuple[str, str], ...]) -> De
 
 
 def facts() -> dict[Capability, Fact]:
-    """Storage and arithmetic of every type that has a register, atomics, shared memory, barriers."""
+    """Every type that has a register, atomics, shared memory and barriers."""
     found = {
         Capability(feature, scalar): _CONSTRUCTION
         for feature, scalar in product(("storage", "arithmetic"), REGISTER)

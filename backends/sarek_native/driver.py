@@ -68,7 +68,9 @@ class Compiler:
         try:
             parsed = llvm.parse_assembly(module.text)
         except RuntimeError as error:
-            raise SourceCompilationError("LLVM refused its input", module.text, str(error)) from None
+            raise SourceCompilationError(
+                "LLVM refused its input", module.text, str(error)
+            ) from None
         machine = self._machine(1 if module.instructions > _LARGE else 3)
         parsed.triple = machine.triple
         parsed.data_layout = str(machine.target_data)
@@ -95,17 +97,24 @@ class Compiler:
             return text
 
 
+TARGET = Target("native", address_bits=64, calls=True, inline_barriers=True)
+
+
 class NativeDriver:
     """The CPU as one device."""
 
-    target: Target = Target("native", address_bits=64, calls=True, inline_barriers=True)
+    target: Target | None
+    record: DeviceRecord
+
+    def __init__(self) -> None:
+        self.target = TARGET
+        self.record = self._record()
 
     @cached_property
     def compiler(self) -> Compiler:
         return Compiler()
 
-    @cached_property
-    def record(self) -> DeviceRecord:
+    def _record(self) -> DeviceRecord:
         version = ".".join(map(str, llvm.llvm_version_info))
         identity = (
             ("llvmlite", llvmlite.__version__),
@@ -117,7 +126,7 @@ class NativeDriver:
         return device_record(f"{llvm.get_host_cpu_name()} through LLVM {version}", identity)
 
     def prepare(self, kernel: Kernel) -> NativeProgram:
-        return self.program(optimise(kernel, self.target))
+        return self.program(optimise(kernel, TARGET))
 
     def program(self, legal: Kernel) -> NativeProgram:
         """The program of a kernel that is legal for this target already."""
@@ -140,5 +149,3 @@ class NativeDriver:
 
     def unbind(self, buffer: Buffer) -> None:
         """Nothing was copied."""
-
-

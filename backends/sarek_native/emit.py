@@ -4,10 +4,11 @@
 
     void kernel(ptr arguments, ptr launch, ptr scratch, i64 first, i64 last)
 
-which runs the blocks numbered [first, last), x fastest. `arguments` holds 8 bytes for each parameter
-(a pointer or a scalar's own bytes); `launch` eight int64: grid, block, bytes of dynamic shared memory
-and the offset of the frame in `scratch`; `scratch` is 64-byte aligned memory of the calling thread:
-static shared arrays, dynamic shared bytes, then the frame, `frame_bytes` for each lane group.
+which runs the blocks numbered [first, last), x fastest. `arguments` holds 8 bytes for each
+parameter (a pointer or a scalar's own bytes); `launch` eight int64: grid, block, bytes of dynamic
+shared memory and the offset of the frame in `scratch`; `scratch` is 64-byte aligned memory of the
+calling thread: static shared arrays, dynamic shared bytes, then the frame, `frame_bytes` for each
+lane group.
 """
 
 from __future__ import annotations
@@ -125,8 +126,10 @@ def _assemble(code: Code, constants: list[str], vector_bits: int) -> str:
     )
     body = "\n".join(code.allocas + code.lines)
     attributes = _ATTRIBUTES.format(bits=vector_bits)
-    support = [text.replace(") {", ") #0 {").replace(") noinline {", ") noinline #0 {")
-               for text in code.support.values()]
+    support = [
+        text.replace(") {", ") #0 {").replace(") noinline {", ") noinline #0 {")
+        for text in code.support.values()
+    ]
     parts = [
         *constants,
         *dict.fromkeys(code.declarations.values()),

@@ -90,10 +90,8 @@ def _subscript(state: State, expr: Subscript) -> Value:
 
 def speculates(expr: Expr) -> bool:
     """May an expression be evaluated in lanes that do not need it, and is it cheap?"""
-    count = 0
-    for node in walk_exprs(expr):
-        count += 1
-        if count > _SPECULATED or isinstance(node, ArrayRead | App | Intrinsic):
+    for count, node in enumerate(walk_exprs(expr)):
+        if count >= _SPECULATED or isinstance(node, ArrayRead | App | Intrinsic):
             return False
         if isinstance(node, Binary) and node.op in _COSTLY:
             return False
@@ -152,7 +150,7 @@ def _branch(
         sides.append((value, code.block))
         code.jump(labels[2])
     lanes = not all(value.uniform for value, _ in sides)
-    texts = []
+    texts: list[str] = []
     for (value, _), mark in reversed(list(zip(sides, marks, strict=True))):
         # a spread belongs into the side's own block, before its jump
         start = len(code.lines)

@@ -109,9 +109,12 @@ def has_barrier(body: Body) -> bool:
 
 
 def plan(body: Body, params: frozenset[int], uniformity: Uniformity) -> Plan:
-    """Split the body of a kernel; one without barriers is one region. `params` are the ids of its scalar parameters."""
+    """Split the body of a kernel; one without barriers is one region.
+
+    `params` are the ids of its scalar parameters.
+    """
     planner = _Planner(uniformity)
-    nodes = planner.split(body) if has_barrier(body) else [_region(body)]
+    nodes: list[Node] = planner.split(body) if has_barrier(body) else [_region(body)]
     uses = _uses(nodes)
     counts: dict[int, int] = {}
     variables: dict[int, Var] = {}
@@ -286,9 +289,7 @@ def _recomputed(body: Body, params: frozenset[int]) -> dict[int, tuple[Var, Expr
     return found
 
 
-def _cheap(
-    node: Expr, params: frozenset[int], known: dict[int, tuple[Var, Expr]]
-) -> bool:
+def _cheap(node: Expr, params: frozenset[int], known: dict[int, tuple[Var, Expr]]) -> bool:
     match node:
         case VarRef(var=var):
             return var.id in params or var.id in known

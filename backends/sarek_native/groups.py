@@ -1,9 +1,10 @@
 """The frame of an emitted kernel: blocks, lane groups, coordinates and storage.
 
-One function runs the blocks [first, last). Within a block the threads run in groups of `width` lanes:
-along x of each row (`rows`: a lane's thread_idx.x is a scalar plus the lane number, y and z are
-scalars), or along the linear thread index where rows are shorter than a group. `full` promises that
-no group has lanes beyond the end. A variant is thus a class of block shapes, never one shape.
+One function runs the blocks [first, last). Within a block the threads run in groups of `width`
+lanes: along x of each row (`rows`: a lane's thread_idx.x is a scalar plus the lane number, y and
+z are scalars), or along the linear thread index where rows are shorter than a group. `full`
+promises that no group has lanes beyond the end. A variant is thus a class of block shapes, never
+one shape.
 """
 
 from __future__ import annotations
@@ -229,7 +230,7 @@ class Frame:
         return Value(INT64, text, lanes=True)
 
     def _split(self, linear: str, size: str) -> tuple[str, str]:
-        """Quotient and rest of numbers below 2^16: (n + 1/2) / size in float64 truncates exactly."""
+        """Quotient and rest of numbers below 2^16: float64 (n + 1/2) / size truncates exactly."""
         code = self.code
         i64, double = code.vector("i64"), code.vector("double")
         number = code.define(f"sitofp {i64} {linear} to {double}")

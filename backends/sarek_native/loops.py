@@ -1,8 +1,8 @@
 """Loops of one lane group.
 
-A loop that all lanes pass through alike is a plain loop. Any other keeps the lanes that are still in
-it as a live mask and ends when none is left; `for` with uniform start and step keeps its variable
-scalar even then, because the lanes that run are all in the same pass.
+A loop that all lanes pass through alike is a plain loop. Any other keeps the lanes that are still
+in it as a live mask and ends when none is left; `for` with uniform start and step keeps its
+variable scalar even then, because the lanes that run are all in the same pass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from sarek_numba.ir.nodes import (
     Direction,
     For,
     Return,
-    Stmt,
     While,
 )
 from sarek_numba.ir.types import Scalar
@@ -38,8 +37,10 @@ def _leaves(body: Body, kinds: type | tuple[type, ...]) -> bool:
     """Is there a break or continue of this very loop?"""
     return any(
         isinstance(stmt, kinds)
-        or not isinstance(stmt, For | While)
-        and any(_leaves(inner, kinds) for inner in bodies_of(stmt))
+        or (
+            not isinstance(stmt, For | While)
+            and any(_leaves(inner, kinds) for inner in bodies_of(stmt))
+        )
         for stmt in body
     )
 
@@ -169,9 +170,7 @@ def _advance(state: State, variable: Slot, step: Value, remaining: Slot) -> None
     code.write(remaining, binary(code, BinOp.SUB, code.read(remaining), one))
 
 
-def trip_count(
-    state: State, direction: Direction, first: Value, stop: Value, step: Value
-) -> Value:
+def trip_count(state: State, direction: Direction, first: Value, stop: Value, step: Value) -> Value:
     """The number of passes, as an unsigned integer of the loop's own width."""
     if direction is Direction.UPTO:
         return _count(state, first, stop, step)

@@ -1,8 +1,8 @@
 """Masks: which lanes run. None stands for all of them, known while emitting.
 
-Two masks with the same text are the same set of lanes, so `mask == loop.mask` says, without any code,
-that every lane of the loop is here. A conjunction is a select and not an `and`: a condition may be
-poison in a lane that does not run, and must not spread.
+Two masks with the same text are the same set of lanes, so `mask == loop.mask` says, without any
+code, that every lane of the loop is here. A conjunction is a select and not an `and`: a condition
+may be poison in a lane that does not run, and must not spread.
 """
 
 from __future__ import annotations

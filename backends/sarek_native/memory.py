@@ -62,7 +62,9 @@ def store(code: Code, place: Place, index: Value, value: Value, mask: Mask) -> N
             code.effect(f"store {typed}, ptr {pointer}, align {align}")
         else:
             flags = f"{code.vector('i1')} {mask}"
-            code.effect(f"call void @llvm.masked.store({typed}, ptr align {align} {pointer}, {flags})")
+            code.effect(
+                f"call void @llvm.masked.store({typed}, ptr align {align} {pointer}, {flags})"
+            )
         return
     pointers = _pointers(code, place, index)
     code.effect(
@@ -165,7 +167,9 @@ def _atomic_scalar(code: Code, op: AtomicOp, element: Scalar, operands: list[str
     if op is AtomicOp.LOAD:
         return code.define(f"load atomic {register}, ptr {pointer} monotonic, align {align}")
     if op is AtomicOp.STORE:
-        code.effect(f"store atomic {register} {operands[1]}, ptr {pointer} monotonic, align {align}")
+        code.effect(
+            f"store atomic {register} {operands[1]}, ptr {pointer} monotonic, align {align}"
+        )
         return operands[1]
     if op is AtomicOp.CAS:
         return _exchange(code, element, pointer, operands[1], operands[2])

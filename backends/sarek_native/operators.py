@@ -7,6 +7,8 @@ replaced by 1 there unless all lanes run and the edge is proven away.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sarek_native import support
 from sarek_native.builder import Code
 from sarek_native.masks import Mask
@@ -88,9 +90,7 @@ def binary(
         return _float(operation, op, left, right, mask)
     if op in _DIVISIONS:
         return _divide(operation, op, left, right, unguarded, mask)
-    return operation.value(
-        operation.do(_INTEGER[op], operation.text(left), operation.text(right))
-    )
+    return operation.value(operation.do(_INTEGER[op], operation.text(left), operation.text(right)))
 
 
 def _linear(code: Code, op: BinOp, left: Value, right: Value) -> Value | None:
@@ -100,9 +100,8 @@ def _linear(code: Code, op: BinOp, left: Value, right: Value) -> Value | None:
     if op in (BinOp.ADD, BinOp.SUB):
         stride = left.stride + right.stride if op is BinOp.ADD else left.stride - right.stride
     elif op is BinOp.MUL:
-        if left.stride and right.text.startswith("%") or left.stride and right.stride:
-            return None
-        if right.stride and left.text.startswith("%"):
+        factor = right if left.stride else left
+        if factor.stride or factor.text.startswith("%"):
             return None
         stride = left.stride * int(right.text) if left.stride else right.stride * int(left.text)
     else:
@@ -122,14 +121,10 @@ def compare(code: Code, op: BinOp, left: Value, right: Value) -> Value:
         sign = "s" if signed(left.type) else "u"
         word = {BinOp.EQ: "eq", BinOp.NE: "ne"}.get(op) or f"{sign}{_ORDER[op]}"
         instruction = f"icmp {word}"
-    return operation.truth(
-        operation.do(instruction, operation.text(left), operation.text(right))
-    )
+    return operation.truth(operation.do(instruction, operation.text(left), operation.text(right)))
 
 
-def _float(
-    operation: Operation, op: BinOp, left: Value, right: Value, mask: Mask
-) -> Value:
+def _float(operation: Operation, op: BinOp, left: Value, right: Value, mask: Mask) -> Value:
     a, b = operation.text(left), operation.text(right)
     if op in _FLOAT:
         return operation.value(operation.do(_FLOAT[op], a, b))
@@ -198,14 +193,17 @@ def _divide(
 def _harmless(divisor: Value, sign: bool) -> bool:
     """Is the divisor a constant for which no edge exists?"""
     text = divisor.text
-    return divisor.uniform and not text.startswith("%") and text != "0" and not (
-        sign and text == "-1"
+    return (
+        divisor.uniform and not text.startswith("%") and text != "0" and not (sign and text == "-1")
     )
 
 
 def _quotient(operation: Operation, n: str, d: str, divisor: Value, sign: bool) -> str:
-    """n / d truncated. Lanes of up to 32 bits divide as float64, whose quotient of two such integers
-    truncates to the exact one; a vector of 64 bits is divided lane by lane."""
+    """n / d truncated.
+
+    Lanes of up to 32 bits divide as float64, whose quotient of two such integers truncates to the
+    exact one; a vector of 64 bits is divided lane by lane.
+    """
     o = operation
     constant = divisor.uniform and not divisor.text.startswith("%")
     if not o.lanes or constant or o.type.bits > 32:
@@ -279,16 +277,14 @@ def cast(code: Code, value: Value, to: Scalar) -> Value:
         name = f"{sat}.sat.{_mangled(code, to, value.lanes)}.{_mangled(code, source, value.lanes)}"
         text = code.define(f"call {result} @llvm.{name}({o.llvm} {value.text})")
         return Value(to, text, value.lanes)
-    return _convert(code, value, _CONVERSIONS[_direction(source, to)](source, to), to, value.lanes)
+    return _convert(
+        code, value, _CONVERSIONS[source.is_float, to.is_float](source, to), to, value.lanes
+    )
 
 
 def _mangled(code: Code, type: Scalar, lanes: bool) -> str:
     name = REGISTER[type] if type.is_integer else f"f{type.bits}"
     return f"v{code.width}{name}" if lanes else name
-
-
-def _direction(source: Scalar, to: Scalar) -> tuple[bool, bool]:
-    return source.is_float, to.is_float
 
 
 def _integers(source: Scalar, to: Scalar) -> str:
@@ -299,10 +295,18 @@ def _integers(source: Scalar, to: Scalar) -> str:
     return "trunc" if to.bits < source.bits else "sext" if signed(source) else "zext"
 
 
-_CONVERSIONS = {
+def _to_float(source: Scalar, to: Scalar) -> str:
+    return "sitofp" if signed(source) else "uitofp"
+
+
+def _floats(source: Scalar, to: Scalar) -> str:
+    return "fptrunc" if to.bits < source.bits else "fpext"
+
+
+_CONVERSIONS: dict[tuple[bool, bool], Callable[[Scalar, Scalar], str]] = {
     (False, False): _integers,
-    (False, True): lambda source, to: "sitofp" if signed(source) else "uitofp",
-    (True, True): lambda source, to: "fptrunc" if to.bits < source.bits else "fpext",
+    (False, True): _to_float,
+    (True, True): _floats,
 }
 
 

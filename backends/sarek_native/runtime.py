@@ -1,8 +1,8 @@
 """Launches: arguments packed into bytes, blocks shared out to threads that hold no GIL.
 
-A launch starts on the calling thread. Only when what is left of it is worth waking others for, by the
-time its first blocks took, do the workers help; they take blocks in chunks until none is left. A
-launch has no state outside of its own objects, so any number may run at once.
+A launch starts on the calling thread. Only when what is left of it is worth waking others for, by
+the time its first blocks took, do the workers help; they take blocks in chunks until none is
+left. A launch has no state outside of its own objects, so any number may run at once.
 """
 
 from __future__ import annotations
@@ -216,7 +216,6 @@ class _Workers:
 
 
 _workers = _Workers()
-
 
 
 def _forget_workers() -> None:

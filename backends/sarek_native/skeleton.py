@@ -1,9 +1,9 @@
-"""Emission of a fission plan: regions as loops over lane groups, and the block's control around them.
+"""Emission of a fission plan: regions as loops over lane groups, the block's control around them.
 
-The block's control is scalar code. A variable that crosses regions has a home: a stack slot where it
-is uniform for the block, else a place in the frame of each lane group. A region works on copies of
-the homes it uses. A uniform variable assigned in a region is written to a second slot, so that every
-group starts from the value before the region.
+The block's control is scalar code. A variable that crosses regions has a home: a stack slot where
+it is uniform for the block, else a place in the frame of each lane group. A region works on
+copies of the homes it uses. A uniform variable assigned in a region is written to a second slot,
+so that every group starts from the value before the region.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class Skeleton:
         return kept
 
     def _kept_lanes(self, kept: list[tuple[_KeptMask, Live]], end: str) -> Mask:
-        """The lanes that run in the region, as the innermost kept mask says, else those there are."""
+        """The lanes that run in the region as the innermost kept mask says; None if none is kept."""
         if not kept:
             return None
         state = self.state

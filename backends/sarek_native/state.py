@@ -1,8 +1,8 @@
 """What the emission of a kernel's body carries along: bindings, the mask, loops, coordinates.
 
 A lane that leaves (break, continue, return) is removed from the live masks of what it leaves; the
-code after that runs under what is left of them. Invariant: code runs only where at least one lane of
-`mask` does, so scalar loads and scalar branches are right under any mask.
+code after that runs under what is left of them. Invariant: code runs only where at least one lane
+of `mask` does, so scalar loads and scalar branches are right under any mask.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from sarek_numba.ir.nodes import (
     App,
     Break,
     Call,
-    Coordinate,
     Continue,
+    Coordinate,
     For,
     HelperFunction,
     Index,
@@ -112,8 +112,8 @@ class State:
     def scalar(self, value: Value) -> Value:
         """The value as a scalar: that of the first lane that runs, where all are known to agree.
 
-        The analysis follows each call of a helper apart, the variables within for all calls together,
-        so what it knows to be uniform may come as a vector.
+        The analysis follows each call of a helper apart, the variables within for all calls
+        together, so what it knows to be uniform may come as a vector.
         """
         if value.uniform:
             return value
@@ -124,7 +124,7 @@ class State:
         return Value(value.type, text)
 
     def put(self, slot: Slot, value: Value) -> None:
-        """Write a variable in the lanes of the mask; a scalar is the same in all lanes there are."""
+        """Write a variable in the lanes of the mask; a scalar one is the same in all of them."""
         code = self.code
         if not slot.lanes:
             value = self.scalar(value)
@@ -208,7 +208,7 @@ class State:
                 mask.remove(self.mask)
 
     def remain(self, before: Mask) -> None:
-        """The mask after a statement within which lanes may have left: those of `before` still here."""
+        """The mask after a statement that lanes may have left: those of `before` still here."""
         live = self.function.innermost()
         self.mask = before if live is None else masks.narrow(self.code, before, live.get())
 

@@ -1,8 +1,8 @@
 """Statements: branches, masks, loops and calls of one lane group.
 
-A uniform condition is a real branch. A divergent one runs each arm under the lanes that take it, if
-any do. Where all lanes run, an arm is emitted a second time for the case that all of them take it, so
-that the common case of a bounds guard has no masks at all.
+A uniform condition is a real branch. A divergent one runs each arm under the lanes that take it,
+if any do. Where all lanes run, an arm is emitted a second time for the case that all of them take
+it, so that the common case of a bounds guard has no masks at all.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def _worth_copying(body: Body) -> bool:
     count, touches = 0, False
     for stmt in walk_stmts(body):
         count += 1
-        touches = touches or isinstance(stmt, Assign) and isinstance(stmt.target, LElement)
+        touches = touches or (isinstance(stmt, Assign) and isinstance(stmt.target, LElement))
         if count > _COPIED:
             return False
     for _ in walk_body_exprs(body):

@@ -39,7 +39,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An array. `interleaved` arrays hold one element a lane side by side: those of one thread each."""
+    """An array. An `interleaved` one is of each thread: one element a lane lies side by side."""
 
     element: Scalar
     pointer: str

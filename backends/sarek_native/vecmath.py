@@ -1,9 +1,9 @@
 """The functions of `ir.intrinsics` on values, as one total table.
 
 Exactly rounded ones are LLVM's own intrinsics, or comparisons and selects by the formulas of the
-specification (machine minima disagree on zeros and NaNs). The others call the C library for each lane
-that runs, float32 through float64 as the oracle computes it; polynomials on whole vectors replace
-entries of `INTRINSICS_EMITTED` one by one.
+specification (machine minima disagree on zeros and NaNs). The others call the C library for each
+lane that runs, float32 through float64 as the oracle computes it; polynomials on whole vectors
+replace entries of `INTRINSICS_EMITTED` one by one.
 """
 
 from __future__ import annotations
@@ -35,10 +35,14 @@ def _library(function: str, wide: bool = True) -> Emit:
 
 
 def _llvm(name: str, suffix: str = "") -> Emit:
-    """An intrinsic of LLVM on operands of the result's type; `suffix` is a last constant operand."""
+    """An intrinsic of LLVM on operands of the result's type; `suffix` is a constant operand."""
 
     def emit(code: Code, args: Sequence[Value], type: Scalar, mask: Mask) -> Value:
-        o = common(code, *args) if all(a.uniform for a in args) else common(code, *_spread(code, args))
+        o = (
+            common(code, *args)
+            if all(a.uniform for a in args)
+            else common(code, *_spread(code, args))
+        )
         typed = ", ".join(f"{o.llvm} {o.text(argument)}" for argument in args)
         return o.value(code.define(f"call {o.llvm} @llvm.{name}({typed}{suffix})"))
 
