@@ -276,7 +276,7 @@ class Skeleton:
         return kept
 
     def _kept_lanes(self, kept: list[tuple[_KeptMask, Live]], end: str) -> Mask:
-        """The lanes that run in the region as the innermost kept mask says; None if none is kept."""
+        """The lanes that run in the region by the innermost kept mask; None if none is kept."""
         if not kept:
             return None
         state = self.state
