@@ -247,7 +247,9 @@ class Evaluator:
 
     def _same_place(self, expr: Cast, operand: Expr) -> None:
         place = self.places.get(id(operand))
-        if place is not None and interval.fits(self._place_range(place), expr.type):
+        if place is None or expr.type.is_float:
+            return
+        if interval.fits(self._place_range(place), expr.type):
             self.places[id(expr)] = place
 
     def _place_range(self, place: Place) -> Interval:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from sarek_numba.frontend.lower.function import FunctionLowering
     from sarek_numba.frontend.regions import Statement
 
+_NAMED = (ir.Global, ir.FreeVar)
+
 
 def lower_array_operation(
     lowering: FunctionLowering, operation: t.Operation, statement: Statement
@@ -164,7 +166,7 @@ def _constant_array(
 ) -> View:
     element = scalar_of(type.dtype)
     name = lowering.name_of(statement.target.name)
-    source = getattr(statement.value, "name", None)
+    source = statement.value.name if isinstance(statement.value, _NAMED) else None
     if name == "t":
         name = source if isinstance(source, str) else "table"
     var = lowering.ids.var(user_name(name), Array(element, MemSpace.CONSTANT))
