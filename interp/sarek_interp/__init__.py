@@ -1,8 +1,9 @@
 """The oracle: an interpreter of Sarek IR on NumPy lanes, which is the meaning of the IR.
 
 `execute` runs a kernel and reports every fault; `backend` makes it a device. Read in this order:
-`launch` (chunks of blocks), `machine` (lanes, masks, frames), `statements`, `loops`, `expressions`,
-`memory` (checked accesses), `races` (shadow memory), `atomics`, `synchronise`, `report`.
+`launch` (chunks of blocks), `machine` (lanes, masks, frames), `code`, `statements`, `loops`,
+`variables`, `expressions`, `operators`, `memory` (checked accesses), `races` (shadow memory),
+`atomics`, `synchronise`, `report`, `driver`.
 """
 
 from sarek_interp.driver import InterpreterBackend

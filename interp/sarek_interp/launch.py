@@ -24,8 +24,8 @@ from sarek_interp.statements import (
     compile_body,
     compile_helper,
     compile_locals,
-    constant_size,
 )
+from sarek_interp.variables import constant_size
 from sarek_numba.ir import semantics
 from sarek_numba.ir.depth import deep_recursion
 from sarek_numba.ir.effects import effects_of

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from sarek_interp.code import Block, Collected, Context, Evaluate, Loop, Step, scalar
-from sarek_interp.expressions import compile_expr, flagged
+from sarek_interp.expressions import compile_expr
 from sarek_interp.machine import FALSE, Divergence, Lanes, Machine, Mask, Scope
+from sarek_interp.operators import flagged
 from sarek_numba.errors import ArithmeticFault
 from sarek_numba.ir import semantics
 from sarek_numba.ir.nodes import Body, For, While

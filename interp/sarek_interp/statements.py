@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from sarek_interp import atomics
+from sarek_interp import variables
 from sarek_interp.code import (
     Block,
     Collected,
@@ -20,7 +20,6 @@ from sarek_interp.code import (
     Evaluate,
     Function,
     Helper,
-    LocalArray,
     Step,
     refuse,
     scalar,
@@ -29,19 +28,17 @@ from sarek_interp.code import (
 from sarek_interp.expressions import (
     compile_argument,
     compile_expr,
-    compile_index,
-    flagged,
 )
 from sarek_interp.loops import compile_for, compile_while
 from sarek_interp.machine import FALSE, TRUE, Divergence, Lanes, Machine, Mask, united
+from sarek_interp.operators import flagged
 from sarek_interp.synchronise import compile_barrier
+from sarek_interp.variables import merge
 from sarek_numba.errors import AssertionFailed
 from sarek_numba.ir import nodes, semantics
 from sarek_numba.ir.nodes import (
-    ArrayCreate,
     Assign,
     Atomic,
-    AtomicOp,
     Barrier,
     Body,
     Break,
@@ -54,11 +51,9 @@ from sarek_numba.ir.nodes import (
     For,
     HelperFunction,
     If,
-    LElement,
     Let,
     LetMut,
     LocalDecl,
-    LVar,
     Match,
     MemFence,
     Native,
@@ -67,11 +62,10 @@ from sarek_numba.ir.nodes import (
     Seq,
     Stmt,
     TupleExpr,
-    Var,
     WarpBarrier,
     While,
 )
-from sarek_numba.ir.types import MemSpace, TupleType, Unit
+from sarek_numba.ir.types import TupleType, Unit
 
 
 def compile_body(c: Context, body: Body, collected: Collected | None = None) -> Block:
@@ -107,11 +101,15 @@ def compile_stmt(c: Context, stmt: Stmt) -> Step | None:
     """The step of a statement; None where there is nothing to do."""
     match stmt:
         case Let(var=var, value=value):
-            return _declaration(c, var, value)
+            return variables.declaration(c, var, value)
         case LetMut(var=var, value=optional):
-            return _unbound(c, var) if optional is None else _declaration(c, var, optional)
+            return (
+                variables.unbound(c, var)
+                if optional is None
+                else variables.declaration(c, var, optional)
+            )
         case Assign():
-            return _assignment(c, stmt)
+            return variables.assignment(c, stmt)
         case If():
             return _branch(c, stmt)
         case For():
@@ -132,7 +130,7 @@ def compile_stmt(c: Context, stmt: Stmt) -> Step | None:
         case Barrier(span=span):
             return compile_barrier(c, span)
         case Atomic():
-            return _atomic(c, stmt)
+            return variables.atomic(c, stmt)
         case ExprStmt(value=value):
             evaluate = compile_expr(c, value).evaluate
             return lambda m: _ignore(evaluate(m))
@@ -152,99 +150,6 @@ def compile_stmt(c: Context, stmt: Stmt) -> Step | None:
 
 def _ignore(lanes: Lanes) -> None:
     """An expression statement: its checks have been made."""
-
-
-# --- variables ------------------------------------------------------------------------------------
-
-
-def _declaration(c: Context, var: Var, value: Expr) -> Step | None:
-    if isinstance(value, ArrayCreate):
-        return _new_array(c, var, value)
-    compiled = compile_expr(c, value)
-    slot = c.declare(var)
-    if not var.mutable and compiled.interval is not None:
-        c.function.intervals[slot] = compiled.interval
-    evaluate = compiled.evaluate
-
-    def run(m: Machine) -> None:
-        m.values[slot] = evaluate(m)
-
-    return run
-
-
-def _unbound(c: Context, var: Var) -> Step:
-    slot = c.declare(var)
-    zero = np.zeros(1, semantics.dtype_of(scalar(var.type, None)))
-    bound = c.function.bound.setdefault(slot, c.new_slot())
-    c.body.declared.add(bound)
-
-    def run(m: Machine) -> None:
-        m.values[slot] = zero
-        m.values[bound] = FALSE
-
-    return run
-
-
-def _assignment(c: Context, stmt: Assign) -> Step:
-    match stmt.target:
-        case LVar(var=var):
-            evaluate = compile_expr(c, stmt.value).evaluate
-            slot = c.assign(var)
-            bound = c.function.bound.get(slot)
-            if bound is None:
-                return lambda m: merge(m, slot, evaluate(m))
-            c.touch(bound)
-
-            def assign_and_bind(m: Machine) -> None:
-                merge(m, slot, evaluate(m))
-                merge(m, bound, TRUE)
-
-            return assign_and_bind
-        case LElement(array=array, index=index):
-            return _store(c, stmt, array, index)
-        case _:
-            raise refuse("an assignment to a part of a record", stmt.span)
-
-
-def merge(m: Machine, slot: int, value: Lanes) -> None:
-    """Give a variable a new value for the live lanes."""
-    old = m.values.get(slot)
-    if m.mask is None or old is None:
-        m.values[slot] = value
-    elif old is not value:
-        m.values[slot] = np.where(m.mask, value, old)
-
-
-def _store(c: Context, stmt: Assign, array: Var, index: Expr) -> Step:
-    evaluate = compile_expr(c, stmt.value).evaluate
-    at = compile_index(c, index)
-    slot = c.use(array)
-    site = c.site(stmt.target.span or stmt.span)
-
-    def run(m: Machine) -> None:
-        value = evaluate(m)
-        lanes, bad = at(m)
-        m.values[slot].write(m, lanes, bad, value, site)
-
-    return run
-
-
-def _new_array(c: Context, var: Var, create: ArrayCreate) -> Step | None:
-    slot = c.declare(var)
-    array = LocalArray(
-        slot, var, scalar(create.element, create.span), constant_size(c, create.size)
-    )
-    if create.space is MemSpace.SHARED:
-        c.static_shared.append(array)
-        return None
-    c.local_arrays.append(array)
-    return lambda m: m.values[slot].forget(m)
-
-
-def constant_size(c: Context, size: Expr) -> int:
-    """The number of elements of a static array: an expression of constants alone."""
-    nobody: Any = None
-    return int(compile_expr(c, size).evaluate(nobody)[0])
 
 
 # --- branches -------------------------------------------------------------------------------------
@@ -372,7 +277,7 @@ def compile_locals(c: Context, declarations: tuple[Any, ...]) -> Step:
         if not isinstance(declaration, LocalDecl):
             continue
         var, value = declaration.var, declaration.value
-        step = _unbound(c, var) if value is None else _declaration(c, var, value)
+        step = variables.unbound(c, var) if value is None else variables.declaration(c, var, value)
         if step is not None:
             steps.append(step)
 
@@ -403,40 +308,6 @@ def _call(c: Context, stmt: Call) -> Step:
 
 
 # --- effects --------------------------------------------------------------------------------------
-
-
-def _atomic(c: Context, stmt: Atomic) -> Step:
-    if stmt.op not in atomics.SUPPORTED:
-        raise refuse(f"atomic {stmt.op.value}", stmt.span)
-    at = compile_index(c, stmt.index)
-    compare = None if stmt.compare is None else compile_expr(c, stmt.compare).evaluate
-    value = None if stmt.value is None else compile_expr(c, stmt.value).evaluate
-    array, op = c.use(stmt.array), stmt.op
-    result = None if stmt.result is None else c.declare(stmt.result)
-    site = c.site(stmt.span)
-    reads = op is not AtomicOp.STORE
-
-    def run(m: Machine) -> None:
-        storage = m.values[array]
-        lanes, bad = at(m)
-        operands = [None if e is None else e(m) for e in (compare, value)]
-        where, chosen = storage.locate_atomic(m, lanes, bad, site, reads)
-        given = [None if x is None else _lanes_of(m, x, chosen) for x in operands]
-        old = atomics.update(m, storage, op, where, chosen, given[1], given[0])
-        if result is not None:
-            if chosen is None:
-                m.values[result] = old
-            else:
-                spread = np.zeros(m.size, old.dtype)
-                spread[chosen] = old
-                m.values[result] = spread
-
-    return run
-
-
-def _lanes_of(m: Machine, values: Lanes, lanes: Any) -> Lanes:
-    whole = np.broadcast_to(values, m.size)
-    return whole if lanes is None else whole[lanes]
 
 
 def _assertion(c: Context, stmt: nodes.Assert) -> Step:
