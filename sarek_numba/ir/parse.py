@@ -149,8 +149,11 @@ class _Parser(CoopmatReader):
         ndim = self.integer()
         self.want(",")
         layout = self.word()
+        writable = not self.take(",")
+        if not writable:
+            self.want("readonly")
         self.want(")")
-        return ArrayInfo(element, space, ndim, layout, not self.take("readonly"))
+        return ArrayInfo(element, space, ndim, layout, writable)
 
     def decls(self) -> tuple[LocalDecl | SharedDecl | ConstDecl, ...]:
         found: list[LocalDecl | SharedDecl | ConstDecl] = []
@@ -171,7 +174,7 @@ class _Parser(CoopmatReader):
         self.want("[")
         size = None if self.take("dynamic") else self.expr()
         self.want("]")
-        return SharedDecl(var, element, size, self.integer() if self.take("offset") else 0)
+        return SharedDecl(var, element, size, self.integer() if self.take("at") else 0)
 
     def const(self) -> ConstDecl:
         var = self.declare()

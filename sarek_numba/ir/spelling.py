@@ -100,13 +100,12 @@ UNARY_PRECEDENCE = 11
 
 AXES = "xyz"
 
+# Words that can stand where a name can; the others need no quoting as names.
 KEYWORDS = frozenset(
     """
-    and argument array assert at atomic barrier bits block break call case compare const continue
-    coopmat downto dynamic dynamic_shared_length else expr false fence for fragment from function
-    if in index inf kernel len length let local match nan native new not or offset param pass
-    pragma range record return runtime seq set shape shared stride true tuple unit var variant vec
-    warp_barrier while wrap _
+    and array assert at atomic barrier bits block break call case compare const continue coopmat
+    dynamic else expr false fence for function if inf len let local match nan native new not or
+    param pass pragma record return seq set shared true tuple var variant warp_barrier while wrap _
     """.split()
 )
 RESERVED = KEYWORDS | set(SCALAR_NAMES.values()) | {place.value for place in Coordinate}

@@ -320,7 +320,7 @@ class Printer(ExprPrinter):
             case SharedDecl(var=var, element=element, size=size, offset=offset):
                 head = f"shared {self.declare(var)}"
                 length = "dynamic" if size is None else self.expr(size)
-                place = f" offset {offset}" if offset else ""
+                place = f" at {offset}" if offset else ""
                 return f"{head} = {type_text(element)}[{length}]{place}"
             case ConstDecl(var=var, element=element, bits=bits):
                 values = ", ".join(constant_text(Const(element, pattern)) for pattern in bits)
@@ -359,9 +359,9 @@ def _role(role: Role) -> str:
 
 
 def _array_info(info: ArrayInfo) -> str:
-    access = "" if info.writable else " readonly"
+    access = "" if info.writable else ", readonly"
     shape = f"{type_text(info.element)}, {info.space.value}, {info.ndim}, {info.layout}"
-    return f"array({shape}){access}"
+    return f"array({shape}{access})"
 
 
 def _fragment(fragment: Fragment) -> str:

@@ -103,7 +103,23 @@ from sarek_numba.ir.types import (
 )
 
 # Plain names, words of the IR text, of other languages, and what is no identifier at all.
-NAMES = ["i", "x", "é", "if", "let", "f32", "thread_idx", "kernel", "_", "$t.1", "a`b", 'q"\n', ""]
+NAMES = [
+    *["i", "x", "é", "if", "let", "f32", "thread_idx", "kernel", "_", "$t.1", "a`b", 'q"\n', ""],
+    *[
+        "offset",
+        "range",
+        "index",
+        "readonly",
+        "in",
+        "at",
+        "else",
+        "compare",
+        "downto",
+        "inf",
+        "nan",
+    ],
+    *["record", "local", "param", "function", "dynamic", "array", "length", "case", "not", "and"],
+]
 
 names = st.sampled_from(NAMES) | st.text(max_size=4)
 scalars = st.sampled_from(list(Scalar))
