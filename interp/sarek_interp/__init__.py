@@ -2,8 +2,8 @@
 
 `execute` runs a kernel and reports every fault; `backend` makes it a device. Read in this order:
 `launch` (chunks of blocks), `machine` (lanes, masks, frames), `code`, `statements`, `loops`,
-`variables`, `expressions`, `operators`, `memory` (checked accesses), `races` (shadow memory),
-`atomics`, `synchronise`, `report`, `driver`.
+`variables`, `expressions`, `operators`, `memory` (checked accesses), `views`, `races` (shadow
+memory), `atomics`, `synchronise`, `report`, `driver`.
 """
 
 from sarek_interp.driver import InterpreterBackend

@@ -26,6 +26,7 @@ from sarek_interp.statements import (
     compile_locals,
 )
 from sarek_interp.variables import constant_size
+from sarek_interp.views import view_of
 from sarek_numba.ir import semantics
 from sarek_numba.ir.depth import deep_recursion
 from sarek_numba.ir.effects import effects_of
@@ -197,6 +198,11 @@ def _bound(compiled: Compiled, arguments: Sequence[Any]) -> dict[int, Any]:
     values: dict[int, Any] = dict(compiled.constants)
     bindings: list[Binding] = []
     slots: list[int] = []
+    by_role = {
+        param.role: int(given)
+        for param, given in zip(compiled.kernel.params, arguments, strict=True)
+        if param.array is None and isinstance(given, np.integer)
+    }
     for param, slot, given in zip(compiled.kernel.params, compiled.params, arguments, strict=True):
         if param.array is None:
             values[slot] = np.array([given])
@@ -204,7 +210,8 @@ def _bound(compiled: Compiled, arguments: Sequence[Any]) -> dict[int, Any]:
         memory: Bytes = given
         element = scalar(param.array.element, None)
         traced = param.var.id in compiled.traced
-        bindings.append(Binding(param.var.name, element, memory, traced))
+        view = view_of(param, memory.size // (element.bits // 8), by_role)
+        bindings.append(Binding(param.var.name, element, memory, traced, view))
         slots.append(slot)
     values.update(zip(slots, global_storages(bindings), strict=True))
     return values

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from sarek_interp import races
 from sarek_interp.machine import Lanes, Machine, Mask, Selection
 from sarek_interp.races import Conflict, Shadow
+from sarek_interp.views import Subscripts, View
 from sarek_numba.errors import DataRace, OutOfBounds, UninitialisedRead
 from sarek_numba.ir.types import MemSpace, Scalar
 
@@ -29,6 +30,7 @@ _CONTIGUOUS_FROM = 8
 _RACE_HINT = (
     "put a barrier between the two, or use sarek.atomic where threads must share an element"
 )
+_PLURAL = {"reads": "read", "writes": "write", "updates atomically": "update atomically"}
 _ATOMIC_HINT = "use sarek.atomic.load or sarek.atomic.store for the plain access"
 
 
@@ -53,6 +55,7 @@ class Storage:
         length: int,
         pitch: int = 0,
         tracing: Tracing | None = None,
+        view: View | None = None,
     ) -> None:
         self.name = name
         self.scalar = scalar
@@ -61,6 +64,7 @@ class Storage:
         self._data = data.view(np.uint8) if scalar is Scalar.BOOL else data
         self._pitch = pitch
         self._tracing = tracing
+        self._view = view
         self._written = np.zeros(data.size, np.bool_) if space is MemSpace.LOCAL else None
 
     # --- the accesses -----------------------------------------------------------------------------
@@ -246,9 +250,9 @@ class Storage:
         which = np.flatnonzero(unwritten)
 
         def explain() -> dict[str, Any]:
-            index = self._index(where, int(which[0]))
+            index, element = self._named(where, int(which[0]))
             return {
-                "message": f"'{self.name}[{index}]' in {self.space.value} memory is read before "
+                "message": f"{element} in {self.space.value} memory is read before "
                 "anything was written there",
                 "array": self.name,
                 "index": index,
@@ -256,9 +260,14 @@ class Storage:
 
         m.report(UninitialisedRead, site, which if lanes is None else lanes[which], explain)
 
-    def _index(self, where: Any, position: int) -> int:
+    def _named(self, where: Any, position: int) -> tuple[Subscripts, str]:
+        """The subscripts of an element as the user writes them, and the element in words."""
         element = where.start + position if isinstance(where, slice) else int(where[position])
-        return element % self._pitch if self._pitch else element
+        if self._pitch:
+            element %= self._pitch
+        index = element if self._view is None else self._view.subscripts(element)
+        text = index if isinstance(index, int) else ", ".join(map(str, index))
+        return index, f"'{self.name}[{text}]'"
 
     def _report_race(
         self,
@@ -279,11 +288,12 @@ class Storage:
 
         def explain(n: int) -> dict[str, Any]:
             position = int(which[n])
-            index = self._index(where, position)
-            other = _describe(m, int(conflict.stamps[n]))
+            index, element = self._named(where, position)
+            others, other = _describe(m, int(conflict.stamps[n]))
             return {
-                "message": f"data race: this thread {verb} '{self.name}[{index}]', and {other} "
-                f"{conflict.kind} it; nothing orders the two",
+                "message": f"data race: this thread {verb} {element}, and {other} "
+                f"{_PLURAL[conflict.kind] if others else conflict.kind} it; "
+                "nothing orders the two",
                 "array": self.name,
                 "index": index,
                 "values": () if values is None else (("value", values[position].item()),),
@@ -296,14 +306,15 @@ class Storage:
             m.report(DataRace, site, frame_lanes[part], partial(explain, int(part[0])), other)
 
 
-def _describe(m: Machine, stamp: int) -> str:
+def _describe(m: Machine, stamp: int) -> tuple[bool, str]:
+    """Whether a stamp stands for several threads, and whom it names."""
     block, thread = races.thread_of(stamp)
     launch = m.chunk.launch
     if block is None:
-        return "threads of several blocks"
+        return True, "threads of several blocks"
     if thread is None:
-        return f"several threads of block {launch.block_at(block)}"
-    return f"thread {launch.thread_at(thread)} of block {launch.block_at(block)}"
+        return True, f"several threads of block {launch.block_at(block)}"
+    return False, f"thread {launch.thread_at(thread)} of block {launch.block_at(block)}"
 
 
 def _consecutive(where: Lanes) -> bool:
@@ -350,6 +361,7 @@ class Binding:
     scalar: Scalar
     memory: Bytes
     traced: bool
+    view: View | None = None
 
 
 def global_storages(bindings: Sequence[Binding]) -> list[Storage]:
@@ -373,7 +385,13 @@ def global_storages(bindings: Sequence[Binding]) -> list[Storage]:
             if shadow is not None:
                 tracing = Tracing(shadow, (_address(binding) - start) // unit, width // unit)
             storages[i] = Storage(
-                binding.name, binding.scalar, MemSpace.GLOBAL, data, length, tracing=tracing
+                binding.name,
+                binding.scalar,
+                MemSpace.GLOBAL,
+                data,
+                length,
+                tracing=tracing,
+                view=binding.view,
             )
     return [storage for storage in storages if storage is not None]
 

@@ -33,7 +33,7 @@ class Finding:
     block: Triple | None
     thread: Triple | None
     array: str | None = None
-    index: int | None = None
+    index: int | tuple[int, ...] | None = None
     values: tuple[tuple[str, Any], ...] = ()
     note: tuple[Span | None, str] | None = None
     hint: str | None = None

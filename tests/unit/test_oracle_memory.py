@@ -7,10 +7,11 @@ import linecache
 import numpy as np
 import pytest
 
+from sarek_interp.views import View
 from sarek_numba.errors import BarrierDivergence, DataRace, OutOfBounds
 from sarek_numba.ir import build as b
 from sarek_numba.ir.nodes import ArrayLen, Assert, Barrier, Return
-from sarek_numba.ir.types import FLOAT32, INT32, INT64, Scalar
+from sarek_numba.ir.types import FLOAT32, INT32, INT64, OffsetOf, Scalar
 from sarek_numba.span import Span
 from tests.unit.oracle_kit import Builder, errors, gid, int32, run, tid
 
@@ -351,6 +352,34 @@ def test_a_race_names_both_sides_and_both_lines() -> None:
     with pytest.raises(DataRace, match="of block") as raised:
         report.raise_first()
     assert raised.value.findings[0].note[0] == Span("k.py", 7)
+
+
+def test_elements_are_named_as_the_user_writes_them() -> None:
+    """Offset, shape and strides of the view count, not the place in the bound buffer."""
+    plain = View(0, (3, 4), (4, 1))
+    assert [plain.subscripts(i) for i in (0, 5, 11, 12)] == [(0, 0), (1, 1), (2, 3), 12]
+    backwards = View(9, (5,), (-2,))
+    assert [backwards.subscripts(i) for i in (9, 7, 1, 8, 11)] == [0, 1, 4, 8, 11]
+    fortran = View(2, (3, 4), (1, 3))
+    assert fortran.subscripts(2 + 2 + 3 * 3) == (2, 3)
+    array = np.arange(60).reshape(5, 12)[::-2, 2:9:3].T
+    base = View(4 * 12 + 2, array.shape, tuple(s // 8 for s in array.strides))
+    for index in np.ndindex(array.shape):
+        assert base.subscripts(int(array[index])) == index
+
+
+def test_a_race_names_the_element_of_the_view() -> None:
+    k = Builder()
+    out = k.array("out")
+    offset = b.scalar_param(k.fresh, "offset", INT32, OffsetOf(0))
+    k.params.append(offset)
+    place = b.cast(INT64, offset.var)
+    report = run(
+        k.kernel(b.store(out, place, int32(gid()))), 1, 4, np.zeros(9, np.int32), np.int32(5)
+    )
+    (finding,) = report.findings
+    assert finding.index == 0
+    assert "'out[0]'" in finding.message
 
 
 def test_unknown_checks_are_refused() -> None:

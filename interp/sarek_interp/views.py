@@ -1,0 +1,77 @@
+"""Where the elements of an array argument lie in the buffer that it was bound to.
+
+A launch binds buffers, which may be larger than the user's array and hold it in any layout. The
+parameters that carry its offset, shape and strides say how to name an element as the user does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sarek_numba.ir.nodes import ParamDecl
+from sarek_numba.ir.types import OffsetOf, Role, ShapeOf, StrideOf, UserArgument
+
+Subscripts = int | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Offset, and shape and strides of each axis, in elements."""
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def subscripts(self, element: int) -> Subscripts:
+        """The subscripts that name an element of the buffer; its own number where none do."""
+        rest = element - self.offset
+        for extent, stride in zip(self.shape, self.strides, strict=True):
+            if stride < 0:
+                rest -= (extent - 1) * stride
+        found = [0] * len(self.shape)
+        for axis in sorted(range(len(self.shape)), key=lambda axis: -abs(self.strides[axis])):
+            extent, stride = self.shape[axis], abs(self.strides[axis])
+            if stride == 0 or extent <= 1:
+                continue
+            at, rest = divmod(rest, stride)
+            if not 0 <= at < extent:
+                return element
+            found[axis] = extent - 1 - at if self.strides[axis] < 0 else at
+        if rest:
+            return element
+        return found[0] if len(found) == 1 else tuple(found)
+
+
+def view_of(param: ParamDecl, elements: int, values: Mapping[Role, int]) -> View | None:
+    """The view of an array parameter in a buffer of `elements`; None where its shape is not told.
+
+    `values` are those of the launch's scalar parameters by role.
+    """
+    if param.array is None or not isinstance(param.role, UserArgument):
+        return None
+    argument, axes = param.role.argument, range(param.array.ndim)
+    offset = values.get(OffsetOf(argument), 0)
+    told = [values.get(ShapeOf(argument, axis)) for axis in axes]
+    if param.array.ndim == 1 and told[0] is None:
+        told = [elements - offset]
+    shape = tuple(extent for extent in told if extent is not None)
+    if len(shape) != param.array.ndim:
+        return None
+    strides = _contiguous(shape, param.array.layout)
+    return View(
+        offset,
+        shape,
+        tuple(values.get(StrideOf(argument, axis), strides[axis]) for axis in axes),
+    )
+
+
+def _contiguous(shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
+    """The strides of a contiguous array, in elements."""
+    strides = [1] * len(shape)
+    axes = range(len(shape)) if layout == "F" else reversed(range(len(shape)))
+    step = 1
+    for axis in axes:
+        strides[axis] = step
+        step *= max(1, shape[axis])
+    return tuple(strides)
