@@ -34,7 +34,40 @@ def fold_conditions(
     `is_pure` says that an assignment may be part of an expression. `statement_line` gives the first
     line of the statement that a line belongs to: tests of two statements stay two.
     """
+    _merge_phis(nodes)
     _Folder(nodes, is_pure, statement_line).run()
+
+
+def _merge_phis(nodes: dict[int, Node]) -> None:
+    """Make one phi of those temporaries of a node that always hold the same value.
+
+    A value that `and` or `or` both tests and yields stands on CPython's stack twice.
+    """
+    copied: dict[str, str] = {}
+    for node in nodes.values():
+        for statement in node.statements:
+            if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Var):
+                if statement.target.is_temp:
+                    copied[statement.target.name] = statement.value.name
+
+    def origin(variable: ir.Var | None) -> str | None:
+        name = None if variable is None else variable.name
+        while name in copied:
+            name = copied[name]
+        return name
+
+    for node in nodes.values():
+        first: dict[object, Phi] = {}
+        kept, copies = [], []
+        for phi in node.phis:
+            key = tuple((source, origin(value)) for source, value in phi.incoming.items())
+            same = first.setdefault(key, phi)
+            if same is phi or not (phi.target.is_temp and same.target.is_temp):
+                kept.append(phi)
+            else:
+                copies.append(ir.Assign(same.target, phi.target, phi.loc))
+        node.phis = kept
+        node.statements[:0] = copies
 
 
 class _Folder:

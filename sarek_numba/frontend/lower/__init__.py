@@ -22,6 +22,7 @@ from sarek_numba.frontend.lower.declare import declare
 from sarek_numba.frontend.lower.function import FunctionLowering
 from sarek_numba.frontend.lower.parameters import array_info, array_parameter
 from sarek_numba.frontend.lower.program import Helper, Program, Scope
+from sarek_numba.frontend.lower.renumber import renumbered
 from sarek_numba.frontend.lower.values import NOTHING, Cell, TupleValue, Value
 from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.structure import structure
@@ -83,17 +84,18 @@ def lower(
     with deep_recursion():
         params, arguments = _kernel_parameters(typed, program, int32_arguments)
         _, body = _lower_function(typed, program, scope, arguments)
-    if scope.dynamic_length is not None:
-        params.append(ParamDecl(scope.dynamic_length, None, DynamicSharedLength()))
-    return Kernel(
-        name or typed.name,
-        body,
-        tuple(params),
-        locals=(*program.declared, *scope.locals),
-        functions=tuple(program.functions),
-        index_bits=index_bits,
-        span=typed.source.span_of_definition(),
-    )
+        if scope.dynamic_length is not None:
+            params.append(ParamDecl(scope.dynamic_length, None, DynamicSharedLength()))
+        kernel = Kernel(
+            name or typed.name,
+            body,
+            tuple(params),
+            locals=(*program.declared, *scope.locals),
+            functions=tuple(program.functions),
+            index_bits=index_bits,
+            span=typed.source.span_of_definition(),
+        )
+        return renumbered(kernel)
 
 
 def is_pure(typed: t.Typed, statement: ir.Assign) -> bool:

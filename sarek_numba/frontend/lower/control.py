@@ -148,6 +148,9 @@ def emit_if(
     emit = lowering.emitter.emit
     if not then and not orelse:
         return
+    if isinstance(condition, Const):
+        _emit_all(lowering, then if condition.value else orelse)
+        return
     for arm, other, holds in ((orelse, then, condition), (then, orelse, negated(condition))):
         if len(arm) == 1 and _is_failure(arm[0]):
             failure = arm[0]

@@ -36,8 +36,6 @@ from sarek_numba.ir.shape import expressions_of
 from sarek_numba.ir.walk import (
     declared_by,
     map_body,
-    map_expr,
-    map_expressions,
     map_variables,
     walk_exprs,
 )
@@ -71,7 +69,6 @@ class _Declarer:
         self.assigned: dict[int, int] = {}
         self.vars: dict[int, Var] = {}
         self.results: dict[int, _Scope] = {}
-        self.changed: dict[int, Var] = {}
         self.collect(body, None, False)
 
     @property
@@ -86,8 +83,7 @@ class _Declarer:
     def run(self) -> Body:
         for key in self.assigned:
             self.lift(key, self.home[key]).declares[key] = self.vars[key]
-        result = self.rewrite(self.body)
-        return _with_variables(result, self.changed) if self.changed else result
+        return self.rewrite(self.body)
 
     # --- collecting -------------------------------------------------------------------------------
 
@@ -190,14 +186,10 @@ class _Declarer:
         return LetMut(self.as_mutable(var), statement.value, span=statement.span)
 
     def as_mutable(self, var: Var) -> Var:
-        return var if var.mutable else self.change(var, True)
+        return var if var.mutable else replace(var, mutable=True)
 
     def as_immutable(self, var: Var) -> Var:
-        return self.change(var, False) if var.mutable else var
-
-    def change(self, var: Var, mutable: bool) -> Var:
-        self.changed[var.id] = replace(var, mutable=mutable)
-        return self.changed[var.id]
+        return replace(var, mutable=False) if var.mutable else var
 
     def inner(self, statement: Stmt) -> Stmt:
         match statement:
@@ -238,22 +230,6 @@ def _mentioned(statement: Stmt) -> Iterator[int]:
                 pending += body
             case _:
                 pass
-
-
-def _with_variables(body: Body, changed: dict[int, Var]) -> Body:
-    def of(var: Var) -> Var:
-        return changed.get(var.id, var)
-
-    def expression(expr: Expr) -> Expr:
-        if isinstance(expr, VarRef) and expr.var.id in changed:
-            return replace(expr, var=changed[expr.var.id])
-        return expr
-
-    def statement(stmt: Stmt) -> Stmt:
-        stmt = map_expressions(stmt, lambda expr: map_expr(expr, expression))
-        return map_variables(stmt, of)
-
-    return map_body(body, statement)
 
 
 # --- results of calls and atomics -----------------------------------------------------------------
