@@ -25,7 +25,6 @@ from sarek_numba.ir.nodes import (
     Index,
     Intrinsic,
     Kernel,
-    LElement,
     LocalDecl,
     SharedDecl,
     Stmt,
@@ -46,7 +45,7 @@ from sarek_numba.ir.types import (
     Vec,
 )
 from sarek_numba.ir.typing import type_of
-from sarek_numba.ir.walk import declared_by, expressions_of, walk_exprs, walk_stmts
+from sarek_numba.ir.walk import declared_by, expressions_of, root_variable, walk_exprs, walk_stmts
 from sarek_numba.span import Span
 
 
@@ -114,8 +113,10 @@ def _statement(stmt: Stmt) -> Iterator[Need]:
         case Atomic(op=op, array=array):
             (element,) = _scalars(array.type)
             yield Need("atomic", element, op, _space(array), stmt.span)
-        case Assign(target=LElement(array=array)):
-            yield from _storage(array.type, stmt.target.span or stmt.span)
+        case Assign(target=target):
+            written = root_variable(target)
+            if written is not None and isinstance(written.type, Vec | Array):
+                yield from _storage(written.type, target.span or stmt.span)
         case For(var=var):
             yield from _arithmetic(var.type, stmt.span)
         case _:

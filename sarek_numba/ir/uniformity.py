@@ -23,7 +23,6 @@ called with.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from sarek_numba.ir.effects import array_arguments, effects_of
 from sarek_numba.ir.nodes import (
@@ -37,7 +36,6 @@ from sarek_numba.ir.nodes import (
     Break,
     Call,
     Continue,
-    Coordinate,
     Expr,
     For,
     HelperFunction,
@@ -62,16 +60,22 @@ from sarek_numba.ir.nodes import (
 from sarek_numba.ir.types import UNIT, Array, MemSpace, TupleType, Vec
 from sarek_numba.ir.variance import (
     BLOCK,
+    CLEAN,
+    COORDINATE_VARIANCE,
     THREAD,
     TOGETHER,
     UNIFORM,
     WARP,
     Control,
+    Dirty,
+    Frame,
     Function,
+    Loop,
     Synchronisation,
     Uniformity,
     Variance,
     Way,
+    join_dirty,
 )
 from sarek_numba.ir.walk import (
     assigned_by,
@@ -96,30 +100,12 @@ __all__ = [
     "analyse",
 ]
 
-COORDINATE_VARIANCE = {
-    Coordinate.THREAD_IDX: THREAD,
-    Coordinate.BLOCK_IDX: BLOCK,
-    Coordinate.BLOCK_DIM: UNIFORM,
-    Coordinate.GRID_DIM: UNIFORM,
-    Coordinate.GLOBAL_IDX: THREAD,
-    Coordinate.GRID_SIZE: UNIFORM,
-}
-
-
-_Dirty = frozenset[int] | None  # shared arrays stored to since the last barrier; None: not reached
-_CLEAN: frozenset[int] = frozenset()
-
-
-def _join_dirty(left: _Dirty, right: _Dirty) -> _Dirty:
-    if left is None or right is None:
-        return right if left is None else left
-    return left | right
-
 
 def analyse(kernel: Kernel) -> Uniformity:
     """The levels of everything in a verified kernel."""
     with deep_recursion():
-        return Uniformity(kernel, _Program(kernel).main())
+        program = _Program(kernel)
+        return Uniformity(kernel, program.main(), program.uncalled())
 
 
 class _Program:
@@ -129,6 +115,7 @@ class _Program:
         self.kernel = kernel
         self.helpers = {function.name: function for function in kernel.functions}
         self.written = effects_of(kernel).writes
+        self.called: set[str] = set()
         self.memo: dict[object, Function] = {}
         self.spaces: dict[int, MemSpace] = {}
         self.roots: dict[int, int] = {}
@@ -145,13 +132,23 @@ class _Program:
 
     def main(self) -> Function:
         decls = (*self.kernel.params, *self.kernel.locals)
-        run = _Run(self, self.roots, {decl.var.id: UNIFORM for decl in decls}, _CLEAN)
+        run = _Run(self, self.roots, {decl.var.id: UNIFORM for decl in decls}, CLEAN)
         return run.finish(self.kernel.body)
 
+    def uncalled(self) -> list[Function]:
+        """Helpers that the kernel does not reach, analysed for arguments that are not uniform."""
+        found: list[Function] = []
+        for helper in reversed(self.kernel.functions):  # a caller comes after what it calls
+            if helper.name not in self.called:
+                arrays = {p.id: -1 for p in helper.params if isinstance(p.type, Vec | Array)}
+                found.append(self.call(helper, arrays, [THREAD] * len(helper.params), CLEAN))
+        return found
+
     def call(
-        self, helper: HelperFunction, arrays: dict[int, int], args: list[Variance], dirty: _Dirty
+        self, helper: HelperFunction, arrays: dict[int, int], args: list[Variance], dirty: Dirty
     ) -> Function:
         """The analysis of a helper for the arrays (parameter to root) and levels of one call."""
+        self.called.add(helper.name)
         key = (helper.name, tuple(args), tuple(arrays.values()), dirty)
         known = self.memo.get(key)
         if known is None:
@@ -165,27 +162,6 @@ class _Program:
         return known
 
 
-@dataclass(slots=True)
-class _Frame:
-    """A branch or a loop around the current place: what it does to values and to control."""
-
-    value: Control
-    control: Control
-
-
-@dataclass(slots=True)
-class _Loop:
-    """A loop around the current place, and how threads have left its body so far."""
-
-    frame: int  # index of its frame
-    left: Control = TOGETHER  # gone for the rest of this pass
-    broken: Control = TOGETHER
-    continued: Control = TOGETHER
-    returned: Control = TOGETHER
-    dirty_next: _Dirty = None
-    dirty_after: _Dirty = None
-
-
 class _Run:
     """The analysis of one function: passes over its body until no level rises."""
 
@@ -194,26 +170,26 @@ class _Run:
         program: _Program,
         roots: Mapping[int, int],
         levels: dict[int, Variance],
-        dirty: _Dirty,
+        dirty: Dirty,
     ) -> None:
         self.program = program
         self.roots = roots
         self.levels = levels
         self.depths: dict[int, int] = {}
         self.entry_dirty = dirty
-        self.known: dict[int, _Loop] = {}  # each loop as the last pass left it
+        self.known: dict[int, Loop] = {}  # each loop as the last pass left it
         self.result = Function(levels)
 
     def finish(self, body: Body) -> Function:
         while True:
             self.changed = False
             self.result = Function(self.levels, self.result.results)
-            self.frames: list[_Frame] = []
-            self.loops: list[_Loop] = []
+            self.frames: list[Frame] = []
+            self.loops: list[Loop] = []
             self.returned = TOGETHER
             self.dirty = self.entry_dirty
             self.body(body)
-            self.result.dirty = _join_dirty(self.result.dirty, self.dirty)
+            self.result.dirty = join_dirty(self.result.dirty, self.dirty)
             if not self.changed:
                 return self.result
 
@@ -229,44 +205,44 @@ class _Run:
         return joined
 
     def branch(self, body: Body, control: Control) -> None:
-        self.frames.append(_Frame(control, control))
+        self.frames.append(Frame(control, control))
         self.body(body)
         self.frames.pop()
 
     def branches(self, arms: Iterable[tuple[Body, Control]]) -> None:
         """Arms that start from one state; the states in which they end are joined."""
-        loop = self.loops[-1] if self.loops else _Loop(0)
+        loop = self.loops[-1] if self.loops else Loop(0)
         start = (self.returned, loop.left, self.dirty)
         returned, left, dirty = TOGETHER, TOGETHER, None
         for body, control in arms:
             self.returned, loop.left, self.dirty = start
             self.branch(body, control)
             returned, left = returned.join(self.returned), left.join(loop.left)
-            dirty = _join_dirty(dirty, self.dirty)
+            dirty = join_dirty(dirty, self.dirty)
         self.returned, loop.left, self.dirty = returned, left, dirty
 
     def loop(self, stmt: For | While) -> None:
-        last = self.known.get(id(stmt), _Loop(0))
+        last = self.known.get(id(stmt), Loop(0))
         entry_dirty, entry_returned = self.dirty, self.returned
         if isinstance(stmt, For):  # its bounds are evaluated once, before the loop
             trip = self.trip(stmt)
             self.bind(stmt.var, max(self.known_level(stmt.first), self.known_level(stmt.step)), 1)
         self.returned = entry_returned.join(last.returned)
-        self.dirty = head_dirty = _join_dirty(entry_dirty, last.dirty_next)
+        self.dirty = head_dirty = join_dirty(entry_dirty, last.dirty_next)
         if isinstance(stmt, While):
             trip = self.trip(stmt)
         control = trip.join(last.broken)
         value = control.join(last.continued)
-        this = _Loop(len(self.frames))
-        self.frames.append(_Frame(value, control))
+        this = Loop(len(self.frames))
+        self.frames.append(Frame(value, control))
         self.loops.append(this)
         self.body(stmt.body)
         self.loops.pop()
         self.frames.pop()
-        this.dirty_next = _join_dirty(this.dirty_next, self.dirty)
+        this.dirty_next = join_dirty(this.dirty_next, self.dirty)
         self.result.loops[id(stmt)] = max(value.level, self.result.loops.get(id(stmt), UNIFORM))
         self.returned = entry_returned.join(this.returned)
-        self.dirty = _join_dirty(head_dirty, this.dirty_after)
+        self.dirty = join_dirty(head_dirty, this.dirty_after)
         self.remember(stmt, last, this)
 
     def trip(self, stmt: For | While) -> Control:
@@ -274,14 +250,14 @@ class _Run:
         bounds = (Control(self.level(e), e, Way.PASSES) for e in expressions_of(stmt))
         return max(bounds, key=_level)
 
-    def remember(self, stmt: For | While, last: _Loop, this: _Loop) -> None:
+    def remember(self, stmt: For | While, last: Loop, this: Loop) -> None:
         """Keep how a loop was left for the next pass, which is needed if anything grew."""
-        kept = _Loop(
+        kept = Loop(
             0,
             broken=last.broken.join(this.broken),
             continued=last.continued.join(this.continued),
             returned=last.returned.join(this.returned),
-            dirty_next=_join_dirty(last.dirty_next, this.dirty_next),
+            dirty_next=join_dirty(last.dirty_next, this.dirty_next),
         )
         grew = (
             kept.broken.level > last.broken.level
@@ -327,7 +303,7 @@ class _Run:
                 self.function_return(result, control)
             case Barrier() | WarpBarrier():
                 self.result.synchronisations.append(Synchronisation(stmt, control))
-                self.dirty = _CLEAN if isinstance(stmt, Barrier) else self.dirty
+                self.dirty = CLEAN if isinstance(stmt, Barrier) else self.dirty
             case Call():
                 self.call(stmt, control)
             case Atomic(op=op, result=result, array=array):
@@ -367,10 +343,10 @@ class _Run:
         loop.left = loop.left.join(gone)
         if isinstance(stmt, Break):
             loop.broken = loop.broken.join(gone)
-            loop.dirty_after = _join_dirty(loop.dirty_after, self.dirty)
+            loop.dirty_after = join_dirty(loop.dirty_after, self.dirty)
         else:
             loop.continued = loop.continued.join(gone)
-            loop.dirty_next = _join_dirty(loop.dirty_next, self.dirty)
+            loop.dirty_next = join_dirty(loop.dirty_next, self.dirty)
         self.dirty = None
 
     def function_return(self, value: Expr | None, control: Control) -> None:
@@ -378,7 +354,7 @@ class _Run:
         self.returned = self.returned.join(gone)
         for loop in self.loops:
             loop.returned = loop.returned.join(gone)
-        self.result.dirty = _join_dirty(self.result.dirty, self.dirty)
+        self.result.dirty = join_dirty(self.result.dirty, self.dirty)
         if value is not None:
             items = value.items if isinstance(value, TupleExpr) else (value,)
             levels = [max(self.level(item), control.level) for item in items]
@@ -407,7 +383,7 @@ class _Run:
     def stored(self, array: Var) -> None:
         root = self.roots.get(array.id)
         if root is not None and self.program.spaces.get(root) is MemSpace.SHARED:
-            self.dirty = (self.dirty or _CLEAN) | {root}
+            self.dirty = (self.dirty or CLEAN) | {root}
 
     # --- values ---------------------------------------------------------------------------------
 
@@ -464,7 +440,7 @@ class _Run:
             case MemSpace.GLOBAL:
                 return THREAD if root in self.program.written else index
             case MemSpace.SHARED:
-                return THREAD if root in (self.dirty or _CLEAN) else max(index, BLOCK)
+                return THREAD if root in (self.dirty or CLEAN) else max(index, BLOCK)
             case _:
                 return THREAD
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sarek_numba.ir.nodes import (
     Barrier,
     Call,
+    Coordinate,
     Expr,
     For,
     Kernel,
@@ -60,6 +61,47 @@ class Control(NamedTuple):
 TOGETHER = Control(UNIFORM)
 
 
+COORDINATE_VARIANCE = {
+    Coordinate.THREAD_IDX: THREAD,
+    Coordinate.BLOCK_IDX: BLOCK,
+    Coordinate.BLOCK_DIM: UNIFORM,
+    Coordinate.GRID_DIM: UNIFORM,
+    Coordinate.GLOBAL_IDX: THREAD,
+    Coordinate.GRID_SIZE: UNIFORM,
+}
+
+
+Dirty = frozenset[int] | None  # shared arrays stored to since the last barrier; None: not reached
+CLEAN: frozenset[int] = frozenset()
+
+
+def join_dirty(left: Dirty, right: Dirty) -> Dirty:
+    if left is None or right is None:
+        return right if left is None else left
+    return left | right
+
+
+@dataclass(slots=True)
+class Frame:
+    """A branch or a loop around the current place: what it does to values and to control."""
+
+    value: Control
+    control: Control
+
+
+@dataclass(slots=True)
+class Loop:
+    """A loop around the current place, and how threads have left its body so far."""
+
+    frame: int  # index of its frame
+    left: Control = TOGETHER  # gone for the rest of this pass
+    broken: Control = TOGETHER
+    continued: Control = TOGETHER
+    returned: Control = TOGETHER
+    dirty_next: Dirty = None
+    dirty_after: Dirty = None
+
+
 @dataclass(frozen=True, slots=True)
 class Synchronisation:
     """A barrier, or a call of a helper that holds one, with the control it stands under."""
@@ -79,7 +121,7 @@ class Function:
 
     levels: dict[int, Variance]
     results: list[Variance] = field(default_factory=list)
-    dirty: frozenset[int] | None = None
+    dirty: Dirty = None
     exprs: dict[int, Variance] = field(default_factory=dict)
     controls: dict[int, Control] = field(default_factory=dict)
     loops: dict[int, Variance] = field(default_factory=dict)
@@ -100,7 +142,7 @@ class Function:
 class Uniformity:
     """The result of `analyse`. Nodes are known by identity; a helper's count for all its calls."""
 
-    def __init__(self, kernel: Kernel, main: Function) -> None:
+    def __init__(self, kernel: Kernel, main: Function, uncalled: list[Function]) -> None:
         self._kernel = kernel  # keeps the nodes alive, so that their identities stay theirs
         self.main = main
         self._vars: dict[int, Variance] = {}
@@ -108,7 +150,8 @@ class Uniformity:
         self._loops: dict[int, Variance] = {}
         self._controls: dict[int, Control] = {}
         self._seen: dict[int, Variance] = {}
-        self._merge(main, TOGETHER)
+        for function in (main, *uncalled):
+            self._merge(function, TOGETHER)
 
     def of_var(self, var: Var) -> Variance:
         """The level of a variable's value; an array variable itself is uniform."""

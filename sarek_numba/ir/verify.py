@@ -81,7 +81,7 @@ from sarek_numba.ir.types import (
     UserArgument,
     Vec,
 )
-from sarek_numba.ir.walk import deep_recursion, walk_body_exprs, walk_stmts
+from sarek_numba.ir.walk import deep_recursion, root_variable, walk_body_exprs, walk_stmts
 
 __all__ = ["check_convergence", "verify"]
 
@@ -205,11 +205,10 @@ class _Checker(ExprChecker):
                     return True
                 case Call(function=callee) if callee in self.impure:
                     return True
-                case Assign(target=LElement(array=array)):
-                    if not isinstance(array.type, Array) or array.type.space is not MemSpace.LOCAL:
+                case Assign(target=target):
+                    array = root_variable(target)
+                    if array is None or _is_visible(array):
                         return True
-                case Assign(target=LElementExpr()):
-                    return True
                 case _:
                     pass
         apps = (expr for expr in walk_body_exprs(function.body) if isinstance(expr, App))
@@ -392,6 +391,11 @@ class _Checker(ExprChecker):
 
 
 _ATOMIC_SPACES = (MemSpace.GLOBAL, MemSpace.SHARED)
+
+
+def _is_visible(array: Var) -> bool:
+    """Whether other threads, or the caller, can see what is stored in a variable."""
+    return isinstance(array.type, Vec | Array) and _space(array) is not MemSpace.LOCAL
 
 
 def _space(array: Var) -> MemSpace:

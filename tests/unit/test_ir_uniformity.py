@@ -246,6 +246,12 @@ def test_helper_that_stores_to_shared_memory() -> None:
     assert level(*body, of=v, functions=(fill,)) == THREAD
 
 
+def test_helper_that_is_not_called_is_known_too() -> None:
+    found = analyse(kernel(functions=(plus_one, chosen)))
+    assert found.of_var(p) == THREAD
+    assert found.control_of(chosen.body[0]).level == UNIFORM
+
+
 def waiting(argument: b.Operand, *around: Stmt) -> Uniformity:
     return analyse(kernel(*around, call(v, "wait", argument), functions=(wait,)))
 
