@@ -1,4 +1,4 @@
-"""What all passes share: the target as they see it, and the bodies of a kernel."""
+"""What passes share: the target as they see it, bodies, types and nodes of a kernel."""
 
 from __future__ import annotations
 
@@ -11,15 +11,24 @@ from sarek_numba.ir.nodes import (
     LOGICAL,
     Binary,
     Body,
+    Const,
     Expr,
     IfExpr,
     Kernel,
+    Stmt,
     Subscript,
     Unary,
     UnOp,
 )
 from sarek_numba.ir.types import ElementType
 from sarek_numba.ir.typing import type_of
+from sarek_numba.ir.walk import (
+    expressions_of,
+    map_body,
+    operands,
+    rebuild,
+    with_expressions,
+)
 
 
 class Target(Protocol):
@@ -62,6 +71,28 @@ class Types:
         for node in passed:
             self._known[id(node)] = known
         return known
+
+
+def distinct_nodes(kernel: Kernel) -> Kernel:
+    """The kernel with every expression an object of its own.
+
+    Facts by node are joined over all places where the node stands: one place, one node.
+    """
+    seen: set[int] = set()
+
+    def node(expr: Expr) -> Expr:
+        if isinstance(expr, Const):
+            return expr
+        again = id(expr) in seen
+        seen.add(id(expr))
+        old = operands(expr)
+        new = rebuild(expr, [node(operand) for operand in old]) if old else expr
+        return replace(new) if again and new is expr else new
+
+    def statement(stmt: Stmt) -> Stmt:
+        return with_expressions(stmt, [node(expr) for expr in expressions_of(stmt)])
+
+    return map_bodies(kernel, lambda body: map_body(body, statement))
 
 
 def _same_type(expr: Expr) -> Expr | None:

@@ -48,7 +48,7 @@ from sarek_numba.ir.walk import (
     rebuild,
     with_expressions,
 )
-from sarek_numba.passes.common import Target, map_bodies
+from sarek_numba.passes.common import Target, distinct_nodes, map_bodies
 from sarek_numba.passes.interval import TYPE_RANGE, Interval, fits
 from sarek_numba.passes.ranges import Ranges, ranges_of
 
@@ -66,6 +66,7 @@ _EDGED = {
 
 def drop_guards(kernel: Kernel, target: Target) -> Kernel:
     """The kernel with no guard, wraparound or rounding that its ranges make needless."""
+    kernel = distinct_nodes(kernel)
     guards = _Guards(ranges_of(kernel))
     return map_bodies(kernel, lambda body: map_body(body, guards.statement))
 

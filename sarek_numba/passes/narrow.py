@@ -54,7 +54,7 @@ from sarek_numba.ir.walk import (
     walk_stmts,
     with_expressions,
 )
-from sarek_numba.passes.common import Target, Types
+from sarek_numba.passes.common import Target, Types, distinct_nodes
 from sarek_numba.passes.interval import fits
 from sarek_numba.passes.ranges import Ranges, ranges_of
 
@@ -69,6 +69,7 @@ def narrow(kernel: Kernel, target: Target) -> Kernel:
     """The kernel with weak ints in int32 where a 32-bit target may have them so."""
     if target.address_bits != 32:
         return kernel
+    kernel = distinct_nodes(kernel)
     ranges = ranges_of(kernel)
     demand = _Demand(kernel, ranges)
     narrowing = _Narrowing(ranges, demand, demand.narrow_variables())
