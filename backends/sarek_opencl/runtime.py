@@ -17,12 +17,13 @@ import numpy as np
 from sarek_numba import passes
 from sarek_numba.capability import DeviceRecord
 from sarek_numba.codegen import cfamily
+from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.codegen.target import Target
 from sarek_numba.errors import InvalidDimensions
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.device import BackendUnavailable, Bytes, Dimensions
-from sarek_opencl import driver
+from sarek_opencl import driver, intel
 from sarek_opencl.dialect import DIALECT
 from sarek_opencl.record import build_options, record_of
 
@@ -141,7 +142,7 @@ class OpenCLDriver:
     def prepare(self, kernel: Kernel) -> OpenCLProgram:
         """See `sarek_numba.runtime.device.Driver`; kernels of equal text share a program."""
         legal = self._optimised(kernel)
-        emitted = cfamily.emit(legal, DIALECT)
+        emitted = cfamily.emit(legal, self._dialect(legal))
         with self._lock:
             program = self._programs.get(emitted.text)
             if program is None or program.params != legal.params:
@@ -151,8 +152,14 @@ class OpenCLDriver:
 
     def source(self, kernel: Kernel) -> str:
         """See `sarek_numba.runtime.device.Driver`."""
-        shown = cfamily.emit(self._optimised(kernel), DIALECT, entry=kernel.name)
+        legal = self._optimised(kernel)
+        shown = cfamily.emit(legal, self._dialect(legal), entry=kernel.name)
         return cfamily.header(kernel) + shown.text
+
+    def _dialect(self, kernel: Kernel) -> Dialect:
+        if self.device.platform.name == "Intel(R) OpenCL":
+            return intel.dialect_for(kernel, DIALECT)
+        return DIALECT
 
     def _optimised(self, kernel: Kernel) -> Kernel:
         assert self.target is not None

@@ -423,6 +423,29 @@ def test_launches_of_many_threads(device: str) -> None:
     assert [set(r.tolist()) for r in results] == [{k} for k in range(8)]
 
 
+def test_values_handed_on_in_a_divergent_loop(device: str) -> None:
+    """Fibonacci numbers, a different one in each thread (Intel's compiler crashes on the loop)."""
+    fresh = b.Fresh()
+    out = b.array_param(fresh, "out", INT64, 0)
+    i, v, t = fresh("i", INT64), fresh("v", INT64), fresh("t", INT64)
+    x, y = fresh("x", INT64, True), fresh("y", INT64, True)
+    turn = (b.let(t, y), b.assign(y, b.add(x, y)), b.assign(x, t))
+    body = (
+        b.let(i, b.coordinate("global_idx")),
+        b.let_mut(x, 0),
+        b.let_mut(y, 1),
+        b.for_(v, 0, b.floormod(i, 40), *turn),
+        b.store(out.var, i, x),
+    )
+    driver = drivers()[device]
+    result = np.zeros(64, np.int64)
+    run(driver, driver.prepare(make_kernel("fibonacci", body, params=(out,))), [result], 2, 32)
+    numbers = [0, 1]
+    while len(numbers) < 40:
+        numbers.append(numbers[-1] + numbers[-2])
+    assert result.tolist() == [numbers[k % 40] for k in range(64)]
+
+
 def test_refusals(device: str) -> None:
     """A block beyond the kernel's limit, source that no compiler takes, a buffer beyond memory."""
     driver = drivers()[device]

@@ -1,0 +1,94 @@
+"""A fault of Intel's CPU runtime, and the kernels that must be kept from it.
+
+Its vectoriser (2026.2, pass `vplan-vec`) crashes the process on a loop whose threads leave it at
+different times and in which one variable takes the old value of another, both having started equal
+in all threads, where only the former is used afterwards:
+
+    long a = 0, b = 1;
+    for (int v = 0; v < get_global_id(0) % 40; v++) { long t = b; b = a + b; a = t; }
+    out[get_global_id(0)] = a;
+
+It compiles with a start that differs between threads, with a loop that is left together, and
+without vectorisation, which an attribute of the kernel turns off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sarek_numba.codegen.dialect import Dialect
+from sarek_numba.ir.nodes import (
+    ArrayRead,
+    Assign,
+    Body,
+    Expr,
+    For,
+    HelperFunction,
+    Index,
+    Kernel,
+    Let,
+    LetMut,
+    LVar,
+    VarRef,
+    While,
+)
+from sarek_numba.ir.walk import walk_exprs, walk_stmts
+
+_SCALAR = "__attribute__((intel_vec_len_hint(1))) "
+
+
+def dialect_for(kernel: Kernel, dialect: Dialect) -> Dialect:
+    """The dialect with which Intel's compiler survives the kernel."""
+    if _rotates(kernel) or any(map(_rotates, kernel.functions)):
+        return replace(dialect, kernel_head=_SCALAR + dialect.kernel_head)
+    return dialect
+
+
+def _rotates(function: Kernel | HelperFunction) -> bool:
+    """Whether a loop moves values between variables that start alike in all threads."""
+    loops = [s for s in walk_stmts(function.body) if isinstance(s, For | While)]
+    moved = {pair for loop in loops for pair in _moves(loop.body)}
+    if not moved:
+        return False
+    equal = set(_start_equal(function))
+    return any(target in equal and source in equal for target, source in moved)
+
+
+def _moves(body: Body) -> Iterator[tuple[int, int]]:
+    """Pairs of variables, by id, of which the first takes a value of the second in the body.
+
+    Both are assigned there; the value may go by way of a variable that the body declares.
+    """
+    assigned: set[int] = set()
+    holds: dict[int, int] = {}
+    pairs: list[tuple[int, int]] = []
+    for stmt in walk_stmts(body):
+        match stmt:
+            case Let(var=var, value=VarRef(var=source)) | LetMut(var=var, value=VarRef(var=source)):
+                holds[var.id] = holds.get(source.id, source.id)
+            case Assign(target=LVar(var=var), value=value):
+                assigned.add(var.id)
+                if isinstance(value, VarRef):
+                    pairs.append((var.id, holds.get(value.var.id, value.var.id)))
+            case _:
+                pass
+    return (pair for pair in pairs if pair[0] != pair[1] and assigned.issuperset(pair))
+
+
+def _start_equal(function: Kernel | HelperFunction) -> Iterator[int]:
+    """Variables whose first value may be the same in all threads."""
+    for stmt in walk_stmts(function.body):
+        if isinstance(stmt, LetMut) and (stmt.value is None or _is_uniform(stmt.value, function)):
+            yield stmt.var.id
+
+
+def _is_uniform(value: Expr, function: Kernel | HelperFunction) -> bool:
+    if isinstance(function, HelperFunction):  # what it is given may be equal
+        given = {var.id for var in function.params}
+    else:
+        given = {decl.var.id for decl in function.params}
+    return all(
+        e.var.id in given if isinstance(e, VarRef) else not isinstance(e, ArrayRead | Index)
+        for e in walk_exprs(value)
+    )
