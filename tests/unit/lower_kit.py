@@ -67,14 +67,11 @@ def run(
 ) -> list[str]:
     """Run on the oracle, in place; what it found."""
     kernel = kernel_of(function, *map(type_of, arguments))
-    bound = [
-        _value(parameter.role, parameter.array, arguments, shared_bytes)
-        for parameter in kernel.params
-    ]
-    bound = [
-        value if parameter.array is not None else _scalar(parameter, value)
-        for parameter, value in zip(kernel.params, bound, strict=True)
-    ]
+    bound = []
+    for parameter in kernel.params:
+        value = _value(parameter.role, parameter.array, arguments, shared_bytes)
+        is_scalar = parameter.array is None
+        bound.append(_scalar(parameter, value) if is_scalar else value)
     report = execute(kernel, (grid, 1, 1), (block, 1, 1), bound, shared_bytes)
     return [type(finding).__name__ + ": " + str(finding) for finding in report.findings]
 

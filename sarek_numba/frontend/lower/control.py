@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from numba.core import ir, types
 
-from sarek_numba.frontend.lower import views
 from sarek_numba.frontend.lower.calls import numbers_in
-from sarek_numba.frontend.lower.convert import cast, int64, negated
+from sarek_numba.frontend.lower.convert import int64, negated
 from sarek_numba.frontend.lower.function import FunctionLowering
 from sarek_numba.frontend.lower.operations import pick
+from sarek_numba.frontend.lower.phis import copy_phis
 from sarek_numba.frontend.lower.values import (
-    NOTHING,
     Cell,
     IteratorValue,
-    Nothing,
     RangeValue,
-    TupleValue,
-    Value,
-    View,
-    cells_of,
-    reads_variable,
 )
 from sarek_numba.frontend.lower.variables import is_temporary, user_name
 from sarek_numba.frontend.regions import (
@@ -31,7 +24,6 @@ from sarek_numba.frontend.regions import (
     Leave,
     Loop,
     Node,
-    Phi,
     Region,
     Regions,
     SetFlag,
@@ -59,7 +51,6 @@ from sarek_numba.ir.nodes import (
     constant,
 )
 from sarek_numba.ir.types import BOOL, INT64, UNIT
-from sarek_numba.ir.typing import type_of
 from sarek_numba.span import Span
 
 
@@ -82,7 +73,7 @@ def _lower_region(lowering: FunctionLowering, region: Region) -> None:
         case Straight(label):
             lowering.node(nodes[label])
         case Copies(source, target):
-            _copy(lowering, nodes.get(target), source)
+            copy_phis(lowering, nodes.get(target), source)
         case Decide(label, then, orelse):
             _decide(lowering, nodes[label], then, orelse)
         case Loop(label, body):
@@ -318,117 +309,3 @@ def _item_variable(
             return user_name(target), target
         return user_name(target), None
     return "i", None
-
-
-# --- phis -----------------------------------------------------------------------------------------
-
-
-def _copy(lowering: FunctionLowering, node: Node | None, source: int) -> None:
-    """The phis of a node take their values, as if all at once."""
-    moves: list[tuple[Var, Cell, object]] = []
-    for phi in node.phis if node is not None else ():
-        incoming = phi.incoming.get(source)
-        name = phi.target.name
-        if incoming is None or not lowering.homes.reads[name]:
-            continue
-        target = lowering.type_of(phi.target)
-        if is_number(target):
-            home = lowering.homes.get(name)
-            if home is None or lowering.homes.get(incoming.name) is home:
-                continue
-            value = lowering.converted(lowering.read(incoming), lowering.type_of(incoming), target)
-            assert isinstance(value, Cell)
-            moves.append((home, Cell(value.expr), phi))
-        else:
-            moves += _copy_parts(lowering, phi, incoming)
-    for k, (home, cell, phi_of) in enumerate(moves):
-        for _, later, _ in moves[k + 1 :]:
-            if reads_variable(later.expr, home):
-                later.expr = lowering.emitter.store(later.expr)
-        assert isinstance(phi_of, Phi)
-        span = lowering.span(phi_of)
-        expr = cast(cell.expr, home.type, span=span)  # type: ignore[arg-type] # a scalar
-        if not (isinstance(expr, VarRef) and expr.var is home):
-            lowering.emitter.assign(home, expr, span)
-
-
-def _copy_parts(
-    lowering: FunctionLowering, phi: Phi, incoming: ir.Var
-) -> list[tuple[Var, Cell, object]]:
-    """Copies of the parts of a tuple or a view."""
-    name = phi.target.name
-    value = lowering.converted(
-        lowering.read(incoming), lowering.type_of(incoming), lowering.type_of(phi.target)
-    )
-    known = lowering.environment.get(name)
-    if isinstance(value, (Nothing, IteratorValue, RangeValue)):
-        lowering.environment[name] = value
-        return []
-    if known is None or isinstance(known, Nothing):
-        known = lowering.environment[name] = _parts(lowering, value, user_name(name))
-    if not _alike(known, value):
-        word = user_name(name) if not is_temporary(name) else "a value"
-        raise lowering.refuse(
-            f"{word!r} is one array or another, as the flow decides",
-            phi,
-            "use an if statement around the accesses",
-        )
-    pairs = zip(cells_of(known), cells_of(_strided(lowering, value, known)), strict=True)
-    return [
-        (ours.expr.var, theirs, phi)
-        for ours, theirs in pairs
-        if isinstance(ours.expr, VarRef) and not _is_same(ours.expr, theirs.expr)
-    ]
-
-
-def _is_same(left: VarRef, right: Expr) -> bool:
-    return isinstance(right, VarRef) and right.var is left.var
-
-
-def _parts(lowering: FunctionLowering, value: Value, name: str) -> Value:
-    """A value of the same shape whose numbers are new variables."""
-    word = "t" if is_temporary(name) else name
-
-    def part(cell: Cell, suffix: str = "") -> Cell:
-        return Cell(VarRef(lowering.ids.var(f"{word}{suffix}", type_of(cell.expr), mutable=True)))
-
-    match value:
-        case Cell():
-            return part(value)
-        case TupleValue(items):
-            return TupleValue(tuple(_parts(lowering, item, name) for item in items))
-        case View():
-            value = _strided(lowering, value, None)
-            assert isinstance(value, View)
-            return View(
-                value.base,
-                tuple(part(cell, "_shape") for cell in value.shape),
-                part(value.offset, "_offset"),
-                tuple(part(cell, "_stride") for cell in value.strides),
-                None,
-            )
-        case _:
-            return NOTHING
-
-
-def _strided(lowering: FunctionLowering, value: Value, like: Value | None) -> Value:
-    """A view with strides written out, as a variable view has them; tuples item by item."""
-    if isinstance(value, View) and value.order is not None:
-        return views.select(value, (), lowering.emitter.bind, None)
-    if isinstance(value, TupleValue) and (like is None or isinstance(like, TupleValue)):
-        likes = like.items if isinstance(like, TupleValue) else (None,) * len(value.items)
-        pairs = zip(value.items, likes, strict=True)
-        return TupleValue(tuple(_strided(lowering, item, other) for item, other in pairs))
-    return value
-
-
-def _alike(left: Value, right: Value) -> bool:
-    match left, right:
-        case Cell(), Cell():
-            return True
-        case View(), View():
-            return left.base is right.base and left.ndim == right.ndim
-        case TupleValue(ours), TupleValue(theirs):
-            return len(ours) == len(theirs) and all(map(_alike, ours, theirs))
-        case _:
-            return type(left) is type(right)
