@@ -88,7 +88,7 @@ class _Lengths:
 
     def run(self) -> Kernel:
         helpers = tuple(self._helper(helper) for helper in self.kernel.functions)
-        body = self._body(self.kernel.body, {})
+        body = self._body(map_body(self.kernel.body, self._call), {})
         return replace(self.kernel, body=body, params=tuple(self.params), functions=helpers)
 
     def _helper(self, helper: HelperFunction) -> HelperFunction:
@@ -122,7 +122,7 @@ class _Lengths:
                     return expr
 
         def statement(stmt: Stmt) -> Stmt:
-            return map_expressions(self._call(stmt), lambda root: map_expr(root, node))
+            return map_expressions(stmt, lambda root: map_expr(root, node))
 
         return map_body(body, statement)
 
