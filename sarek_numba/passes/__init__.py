@@ -30,11 +30,12 @@ PIPELINE: tuple[Pass, ...] = (
     fold,
     simplify,
     prune,
+    drop_guards,  # in 64 bits, where a sum of coordinates is proven not to be negative
     narrow,
     drop_guards,
     open_subscripts,
-    simplify,
     fold,
+    simplify,
     prune,
 )
 

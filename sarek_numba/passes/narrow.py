@@ -60,6 +60,7 @@ from sarek_numba.passes.ranges import Ranges, ranges_of
 
 # Right modulo 2^32 if their operands are, as is the flooring remainder by a power of two.
 _RING = {BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.BITAND, BinOp.BITOR, BinOp.BITXOR}
+_SUMS = {BinOp.ADD, BinOp.SUB, BinOp.MUL}
 # Right if their operands fit; a count beyond 31 gives what it gives in 64 bits.
 _EXACT = {BinOp.DIV, BinOp.MOD, BinOp.FLOORDIV, BinOp.FLOORMOD, BinOp.SHR}
 _EXACT_FUNCTIONS = {"abs", "min", "max", "minimum", "maximum", "fmin", "fmax"}
@@ -325,6 +326,17 @@ class _Narrowing:
             case _:
                 return False
 
+    def _low_index(self, index: Expr) -> Expr:
+        """The index of a subscript: being valid, it does not overflow as a sum of int32s."""
+        new = self.low(index)
+        match index, new:
+            case Binary(op=op, left=left, right=right), Binary() if op in _SUMS:
+                if self._fits(left) and self._fits(right):
+                    return replace(new, unguarded=True)
+            case _:
+                pass
+        return new
+
     def low(self, expr: Expr) -> Expr:
         """An int32 equal to `expr`, an int64, modulo 2^32."""
         match expr:
@@ -344,7 +356,7 @@ class _Narrowing:
             case Intrinsic(args=args) if self._is_narrow(expr):
                 return replace(expr, args=tuple([self.low(arg) for arg in args]), type=INT32)
             case Subscript(index=index, extent=extent) if self._is_narrow(expr):
-                return rebuild(expr, [self.low(index), self.low(extent)])
+                return rebuild(expr, [self._low_index(index), self.low(extent)])
             case Binary(op=BinOp.SHL | BinOp.SHR, left=left, right=right):
                 if self._is_narrow(expr):
                     count = self.low(right) if self.types.of(right) is INT64 else self.same(right)
