@@ -1,0 +1,99 @@
+"""Declarations, helpers and kernels of Sarek IR; see `ir.nodes`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sarek_numba.ir.expressions import Expr
+from sarek_numba.ir.native import NativeFunction
+from sarek_numba.ir.statements import Body
+from sarek_numba.ir.types import ArrayInfo, ElementType, Role, Scalar
+from sarek_numba.ir.values import Var, span_field
+from sarek_numba.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class ParamDecl:
+    """A parameter; `array` is given for arrays. `role` says what the launch fills it with."""
+
+    var: Var
+    array: ArrayInfo | None
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDecl:
+    """A local of the whole kernel or helper; `value` is an ArrayCreate for an array per thread."""
+
+    var: Var
+    value: Expr | None = None
+    span: Span | None = span_field()
+
+
+@dataclass(frozen=True, slots=True)
+class SharedDecl:
+    """A shared array of `size` elements; without a size it views the dynamic region.
+
+    `offset` (bytes from the start of the dynamic region) counts only without a size.
+    """
+
+    var: Var
+    element: ElementType
+    size: Expr | None
+    offset: int = 0
+    span: Span | None = span_field()
+
+
+@dataclass(frozen=True, slots=True)
+class ConstDecl:
+    """A constant array, its values as bit patterns in C order."""
+
+    var: Var
+    element: Scalar
+    bits: tuple[int, ...]
+    span: Span | None = span_field()
+
+
+Decl = ParamDecl | LocalDecl | SharedDecl | ConstDecl
+
+
+@dataclass(frozen=True, slots=True)
+class HelperFunction:
+    """A device function: its array parameters are base buffers, all else is scalar."""
+
+    name: str
+    params: tuple[Var, ...]
+    result: ElementType
+    body: Body
+    locals: tuple[LocalDecl, ...] = ()
+    span: Span | None = span_field()
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel. `name` and all spans are tags: they take no part in the content hash.
+
+    `index_bits` is 32 when every array of the launch has fewer than 2^31 elements and block ×
+    grid is below 2^31 along each axis, else 64; length, offset, shape and stride parameters have
+    that width.
+    """
+
+    name: str
+    body: Body
+    params: tuple[ParamDecl, ...] = ()
+    locals: tuple[LocalDecl | SharedDecl | ConstDecl, ...] = ()
+    types: tuple[tuple[str, tuple[tuple[str, ElementType], ...]], ...] = ()
+    variants: tuple[tuple[str, tuple[tuple[str, tuple[ElementType, ...]], ...]], ...] = ()
+    functions: tuple[HelperFunction, ...] = ()
+    native_function: NativeFunction | None = None
+    index_bits: int = 32
+    span: Span | None = span_field()
+
+
+default_kernel = Kernel("", ())
+
+
+def make_kernel(name: str, body: Body, **fields: Any) -> Kernel:
+    """A kernel from its name and body, every other field at its default unless given."""
+    return Kernel(name, body, **fields)
