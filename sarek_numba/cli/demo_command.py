@@ -11,6 +11,8 @@ from rich.console import Console
 from sarek_numba.cli.demo.run import ORACLE, run_all, table
 from sarek_numba.runtime.registry import device, devices
 
+_WIDTH = 104  # of the table in a file or a pipe
+
 
 @click.command()
 @click.option(
@@ -25,7 +27,13 @@ def command(out: Path | None, names: tuple[str, ...]) -> None:
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=_WIDTH)
     outcomes = run_all([name for name in chosen if name != ORACLE], console, out)
     console.print(table(outcomes))
+    if out is not None:
+        console.print(
+            f"pictures: {', '.join(sorted(path.name for path in out.glob('*.png')))} in {out}"
+        )
     if not all(outcome.agrees for outcome in outcomes):
         sys.exit(1)

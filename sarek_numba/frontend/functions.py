@@ -28,8 +28,8 @@ class DeviceFunction:
 
 
 def function(
-    definition: FunctionType | None = None, **options: Any
-) -> DeviceFunction | Callable[[FunctionType], DeviceFunction]:
+    definition: Callable[..., Any] | None = None, **options: Any
+) -> Any:
     """Mark a device function. It takes no options in this version."""
     for name in options:
         raise UnsupportedConstruct(f"@sarek.function({name}=...) is not in this version")

@@ -140,4 +140,4 @@ class _Substitution:
 
 def _names_of(code: Any) -> tuple[str, ...]:
     inner = tuple(n for c in code.co_consts if hasattr(c, "co_names") for n in _names_of(c))
-    return code.co_names + inner
+    return (*code.co_names, *inner)

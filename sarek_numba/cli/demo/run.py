@@ -101,7 +101,7 @@ def agreement(outcome: Outcome) -> str:
     if outcome.error is not None or outcome.ulp is None:
         return f"[red]failed: {outcome.error}"
     if outcome.device == ORACLE:
-        return "the oracle, every access checked"
+        return "every access checked"
     if outcome.ulp == 0:
         return "[green]bit for bit"
     return f"{'[green]' if outcome.agrees else '[red]'}{outcome.ulp:g} ULP"
