@@ -23,7 +23,7 @@ class Expected:
     """What one finding must say. What is None is not asked for."""
 
     error: type[OracleError]
-    block: Triple | None = None
+    place: Triple | None = None  # the block
     thread: Triple | None = None
     threads: int | None = None
     array: str | None = None

@@ -100,9 +100,19 @@ def local_beyond(out):
     out[t] = mine[t % 4]
 
 
-@bug(OutOfBounds, zeros(2), thread=(2, 0, 0), threads=6, array="counts", index=2)
+@bug(
+    OutOfBounds,
+    zeros(2),
+    grid=(1, 2),
+    place=(0, 1, 0),
+    thread=(2, 0, 0),
+    threads=6,
+    array="counts",
+    index=2,
+)
 def atomic_beyond(counts):
-    sarek.atomic.add(counts, sarek.thread_idx.x, 1)  # BUG
+    if sarek.block_idx.y == 1:
+        sarek.atomic.add(counts, sarek.thread_idx.x, 1)  # BUG
 
 
 @bug(OutOfBounds, zeros(4), shared_bytes=16, thread=(4, 0, 0), threads=4, array="tile")
@@ -154,11 +164,11 @@ def an_empty_array_is_left_alone(out):
 # --- races in global memory -----------------------------------------------------------------------
 
 
-@bug(DataRace, zeros(8), block=8, array="a", says="a")
-def neighbour_without_barrier(a):
+@bug(DataRace, pair(8, 8), place=(0, 0, 0), threads=8, array="a")
+def neighbour_without_barrier(out, a):
     i = sarek.global_idx.x
     a[i] = i
-    a[i] = a[(i + 1) % 8] + 1  # BUG
+    out[i] = a[(i + 1) % 8] + 1  # BUG
 
 
 @silent(zeros(8))
@@ -171,14 +181,12 @@ def neighbour_with_barriers(a):
     a[i] = right + 1
 
 
-@bug(DataRace, zeros(16), grid=2, array="a")
-def neighbour_across_blocks_despite_barriers(a):
+@bug(DataRace, pair(16, 16), grid=2, threads=2, array="a")
+def neighbour_across_blocks_despite_a_barrier(out, a):
     i = sarek.global_idx.x
     a[i] = i
     sarek.barrier()
-    right = a[(i + 1) % 16]  # BUG
-    sarek.barrier()
-    a[i] = right + 1
+    out[i] = a[(i + 1) % 16] + 1  # BUG
 
 
 @bug(DataRace, zeros(1), array="a", index=0)

@@ -156,7 +156,7 @@ def int_meets_an_int32_that_wraps(out, n):
     out[t] = out[t] + 100
 
 
-@bug(WeakOverflow, with_int(250, np.uint8), thread=(6, 0, 0), threads=2, array="out")
+@bug(WeakOverflow, with_int(250, np.uint8), thread=(6, 0, 0), threads=2)
 def store_beyond_a_byte(out, n):
     t = sarek.thread_idx.x
     out[t] = n + t  # BUG
@@ -260,7 +260,7 @@ def assertion_in_a_helper_that_holds(out):
 # --- progress -------------------------------------------------------------------------------------
 
 
-@bug(NoProgress, zeros(1), grid=2, block=1)
+@bug(NoProgress, zeros(1), grid=2, block=1, place=(0, 0, 0))
 def waits_for_another_block(flag):
     if sarek.block_idx.x == 0:
         while sarek.atomic.load(flag, 0) == 0:  # BUG

@@ -29,9 +29,10 @@ def test_bug(plant):
     finding = report.findings[0]
     assert finding.kernel == plant.name
     assert (finding.span.file, finding.span.line) == (file_of(plant), plant.line()), str(report)
-    for name in ("block", "thread", "threads", "array", "index"):
+    for name in ("place", "thread", "threads", "array", "index"):
         wanted = getattr(plant.expected, name)
-        assert wanted is None or getattr(finding, name) == wanted, f"{name}: {report}"
+        actual = getattr(finding, "block" if name == "place" else name)
+        assert wanted is None or actual == wanted, f"{name}: {report}"
     assert plant.expected.says in finding.message
     assert not report
 
