@@ -22,6 +22,7 @@ from sarek_numba.frontend.lower.values import (
     View,
     cells_of,
 )
+from sarek_numba.frontend.lower.variables import is_temporary, user_name
 from sarek_numba.frontend.weak import is_number, scalar_of
 from sarek_numba.ir.nodes import Call, Const, Expr, Var, VarRef
 from sarek_numba.ir.types import INT64, Scalar
@@ -145,17 +146,35 @@ def _results(
         return (var,), Cell(VarRef(var))
     word = lowering.name_of(name)
     made: list[Var] = []
+    items = lowering.unpacked.get(name, {})
 
-    def build(kind: types.Type) -> Value:
+    def build(kind: types.Type, target: str | None = None) -> Value:
         if isinstance(kind, types.BaseTuple):
-            return TupleValue(tuple(map(build, kind.types)))
+            parts = enumerate(kind.types)
+            is_whole = kind is type
+            return TupleValue(
+                tuple(build(part, items.get(k) if is_whole else None) for k, part in parts)
+            )
         if not is_number(kind):
             return NOTHING
-        made.append(lowering.ids.var("result" if word == "t" else word, scalar_of(kind)))
+        made.append(_item_var(lowering, target, "result" if word == "t" else word, kind))
         return Cell(VarRef(made[-1]))
 
     value = build(type)
     return tuple(made), value
+
+
+def _item_var(lowering: FunctionLowering, target: str | None, word: str, kind: types.Type) -> Var:
+    """The variable of one item of a result: the user's, if it is unpacked there alone."""
+    type = scalar_of(kind)
+    if target is not None and is_temporary(target) and lowering.homes.reads[target] == 1:
+        target = lowering.homes.copies.get(target)
+    if target is None or is_temporary(target):
+        return lowering.ids.var(word, type)
+    home = lowering.homes.get(target)
+    if home is not None and home.type is type and not home.mutable:
+        return home
+    return lowering.ids.var(user_name(target), type)
 
 
 def leaves(type: types.Type) -> tuple[Scalar, ...]:

@@ -207,6 +207,7 @@ def _is_break(body: Body) -> bool:
 def _for(lowering: FunctionLowering, head: Node, body: Regions, span: Span) -> None:
     name, iterator = _iteration(lowering, head)
     source = iterator.source
+    lowering.emitter.pending.clear()
     inside = _labels(body)
     item_name, reused = _item_variable(lowering, head, inside)
     if isinstance(source, RangeValue):

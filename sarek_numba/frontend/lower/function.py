@@ -27,6 +27,7 @@ from sarek_numba.frontend.lower.values import (
 )
 from sarek_numba.frontend.lower.variables import Homes, is_temporary, read_by, user_name
 from sarek_numba.frontend.regions import Arm, Choose, Node, Statement, Structured
+from sarek_numba.frontend.structure import is_for
 from sarek_numba.frontend.weak import constant_of, is_number, scalar_of
 from sarek_numba.ir.nodes import Expr, ExprStmt, Var, VarRef, constant
 from sarek_numba.ir.types import BOOL, UNIT, ElementType
@@ -58,6 +59,7 @@ class FunctionLowering:
         self.emitter = Emitter(program.ids)
         self.homes = Homes(structured.nodes, typed.types, program.ids)
         self.remaining = Counter(self.homes.reads)
+        self.unpacked = _unpacked(typed, structured)
         self.environment: dict[str, Value] = {}
         self.saved: dict[str, Value] = {}
         self.later: Counter[str] = Counter()
@@ -146,9 +148,25 @@ class FunctionLowering:
                 value = phi.incoming.get(node.label)
                 if value is not None:
                     self.consume([value.name])
+        bounds = self.bounds_of_next(node)
         self.emitter.settle_block()
         self.emitter.pending.clear()
+        self.emitter.pending.update(bounds)
         self.saved.clear()
+
+    def bounds_of_next(self, node: Node) -> dict[str, Value]:
+        """Take out of what is pending the iterator of a `for` that starts behind the node.
+
+        Its bounds are placed in the `For`, so they need no variables.
+        """
+        if not isinstance(node.terminator, ir.Jump):
+            return {}
+        target = self.structured.nodes.get(node.terminator.target)
+        if target is None or not is_for(target):
+            return {}
+        pending = self.emitter.pending
+        names = [name for name, value in pending.items() if isinstance(value, IteratorValue)]
+        return {name: pending.pop(name) for name in names[-1:]}
 
     def statement(self, statement: Statement) -> None:
         self.consume(read_by(statement))
@@ -321,3 +339,22 @@ class FunctionLowering:
                 self.statement(statement)
             value = self.read(arm.value)
         return self.converted(value, self.type_of(arm.value), target)
+
+
+def _unpacked(typed: t.Typed, structured: Structured) -> dict[str, dict[int, str]]:
+    """For each tuple by name, the names that its items are taken to."""
+    taken: dict[str, dict[int, str]] = {}
+    origin: dict[str, str] = {}
+    for node in structured.nodes.values():
+        for statement in node.statements:
+            value = statement.value if isinstance(statement, ir.Assign) else None
+            if isinstance(value, ir.Expr) and value.op == "exhaust_iter":
+                origin[statement.target.name] = value.value.name
+            operation = typed.operations.get(value) if value is not None else None
+            if operation is not None and isinstance(operation.what, t.TupleItem):
+                (source,) = operation.arguments
+                if isinstance(source, ir.Var):
+                    name = origin.get(source.name, source.name)
+                    items = taken.setdefault(name, {})
+                    items[operation.what.index] = statement.target.name
+    return taken
