@@ -15,20 +15,27 @@ from sarek_numba.span import Span
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding in the user's source. `error` is the class to raise: see `raise_diagnostics`."""
+    """One finding in the user's source. `error` is the class to raise: see `raise_diagnostics`.
+
+    `function` is the function that it is in, shown where its text is not to be had.
+    """
 
     error: type[CompileError]
     message: str
     span: Span | None
     hint: str | None = None
     notes: tuple[tuple[Span, str], ...] = ()
+    function: str | None = None
 
     def __str__(self) -> str:
         place = f"{self.span}: " if self.span else ""
-        lines = [f"{place}{self.message}"]
-        lines += excerpt(self.span)
+        shown = excerpt(self.span)
+        if not shown and self.function:
+            place += f"in {self.function}(): "
+        lines = [f"{place}{self.message}", *shown]
         for span, text in self.notes:
-            lines += [f"  note: {span}: {text}", *excerpt(span)]
+            if span != self.span:
+                lines += [f"  note: {span}: {text}", *excerpt(span)]
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)

@@ -181,6 +181,16 @@ def _belongs(statement: Any, exception: ir.Assign, defined: dict[str, ir.Assign]
     return any(statement is defined.get(name) for name in parts)
 
 
+def unbound(name: str, span: Span) -> Diagnostic:
+    """The finding that a local is read and no path assigns it before."""
+    return Diagnostic(
+        UnboundLocal,
+        f"local {name!r} is read, and nothing before assigns it",
+        span,
+        "assign it on a line above; a name that a function assigns is its own local",
+    )
+
+
 # --- what Numba refuses ---------------------------------------------------------------------------
 
 
@@ -188,9 +198,7 @@ def _refusal(error: Exception, loc: ir.Loc, source: Source) -> CompileError:
     """Numba's refusal of bytecode in this package's words."""
     place: Span = source.span_of(loc)
     if isinstance(error, NotDefinedError):
-        return UnboundLocal(
-            Diagnostic(UnboundLocal, f"local {error.name!r} is read but never assigned", place)
-        )
+        return UnboundLocal(unbound(error.name, place))
     name = "this construct"
     if isinstance(error, (NotImplementedError, UnsupportedBytecodeError)):
         opcode = getattr(error.args[0] if error.args else None, "opname", None)

@@ -9,7 +9,7 @@ import builtins
 import difflib
 import enum
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.rules.arrays import array_attribute, is_captured_array
 from sarek_numba.frontend.rules.builtins import refused_builtin
+from sarek_numba.frontend.rules.registry import name_of
 from sarek_numba.frontend.rules.types import constructor, numba_type, refused
 from sarek_numba.frontend.typed import Constant, Operation, TupleItem, Type, Typed
 from sarek_numba.frontend.weak import Refusal, WeakFloat, WeakInt, describe, tuple_of
@@ -51,7 +52,7 @@ class Context(BaseContext):  # type: ignore[misc] # Numba ships no types
             return self._known[key]
         if function in self._open:
             raise Refusal(
-                f"{function.__name__} calls itself",
+                f"{function.__name__}() calls itself",
                 "write a loop; recursion is not in this version",
                 UnsupportedConstruct,
             )
@@ -93,7 +94,9 @@ def type_of_value(value: Any) -> Type:
     if isinstance(value, float):
         return WeakFloat(float(value))
     if isinstance(value, complex):
-        raise Refusal("complex numbers are not in this version", "use two floats")
+        raise Refusal(
+            "complex numbers are not in this version", "use two floats", UnsupportedConstruct
+        )
     if isinstance(value, language.GlobalThreadId):
         return WeakInt()
     if isinstance(value, tuple):
@@ -104,7 +107,7 @@ def type_of_value(value: Any) -> Type:
     if isinstance(value, (list, dict, set, frozenset, bytes)):
         raise Refusal(
             f"a {type(value).__name__} cannot be used in a kernel",
-            "use a tuple of constants, or pass an array",
+            "use a tuple of constants, or pass an array as an argument",
             UnsupportedConstruct,
         )
     return CompileTime(value)
@@ -143,8 +146,15 @@ def attribute(owner: Type, name: str) -> tuple[Type, Operation | None, Any]:
         return (*_field(owner, name), MISSING)
     if isinstance(owner, CompileTime):
         return _object_attribute(owner.value, name)
-    raise Refusal(f"{describe(owner)} has no attribute {name!r}", None, UnknownName)
+    raise Refusal(
+        f"{describe(owner)} has no attribute {name!r} in a kernel", _INSTEAD.get(name), UnknownName
+    )
 
+
+_INSTEAD = {
+    "real": "a real number is its own real part",
+    "dtype": "write the type itself, as in sarek.float32",
+}
 
 MISSING = object()
 
@@ -159,17 +169,23 @@ def _array_attribute(array: Type, name: str) -> tuple[Type, Operation | None]:
         return operation.result, operation
     if hasattr(np.ndarray, name):
         raise Refusal(
-            f"arrays have no .{name} in a kernel",
-            "work on elements, or before the launch",
+            f"an array has no .{name} in a kernel",
+            "work on its elements, or do it before the launch",
             UnsupportedConstruct,
         )
-    raise Refusal(f"an array has no attribute {name!r}", closest(name, _ARRAY_NAMES), UnknownName)
+    raise Refusal(
+        f"an array has no attribute {name!r}",
+        closest(name, _ARRAY_NAMES) or "an array has shape, size, ndim, T and dtype",
+        UnknownName,
+    )
 
 
 def _field(items: Type, name: str) -> tuple[Type, Operation]:
     fields = getattr(items, "fields", ())
     if name not in fields:
-        raise Refusal(f"a tuple has no attribute {name!r}", closest(name, fields), UnknownName)
+        hint = f"its fields are {', '.join(fields)}" if fields else "name its items, as in t[0]"
+        message = f"a tuple has no attribute {name!r}"
+        raise Refusal(message, closest(name, fields) or hint, UnknownName)
     index = fields.index(name)
     return items.types[index], Operation(TupleItem(index), (items,), items.types[index])
 
@@ -185,7 +201,7 @@ def _object_attribute(value: Any, name: str) -> tuple[Type, Operation | None, An
     if not _is_open(value):
         hint = None
         if is_captured_array(CompileTime(value)):
-            hint = "write sarek.const.array_like(a) in the kernel, or pass it as an argument"
+            hint = "write sarek.const.array_like(a) in the kernel, or pass the array as an argument"
         raise Refusal(
             f"attributes of a {type(value).__name__} cannot be used in a kernel",
             hint or "capture the number itself",
@@ -195,9 +211,10 @@ def _object_attribute(value: Any, name: str) -> tuple[Type, Operation | None, An
         member = getattr(value, name)
     except AttributeError:
         shown = getattr(value, "__name__", None) or repr(value)
-        raise Refusal(
-            f"{shown} has no attribute {name!r}", closest(name, dir(value)), UnknownName
-        ) from None
+        if shown == "sarek_numba":
+            shown = "sarek"
+        hint = closest(name, dir(value)) or f"look at dir({shown}) for what there is"
+        raise Refusal(f"{shown} has no attribute {name!r}", hint, UnknownName) from None
     return type_of_value(member), operation_of_value(member), member
 
 
@@ -210,8 +227,14 @@ def _is_open(value: Any) -> bool:
 
 def closest(name: str, names: Any) -> str | None:
     """A hint that names what was probably meant."""
-    found = difflib.get_close_matches(name, [str(each) for each in names], n=1)
+    public = [str(each) for each in names if name.startswith("_") or not str(each).startswith("_")]
+    found = [each for each in public if len(each) >= _LEAST_PREFIX and name.startswith(each)]
+    found = sorted(found, key=len)[-1:] or difflib.get_close_matches(name, public, 1, _CLOSE)
     return f"did you mean {found[0]!r}?" if found else None
+
+
+_LEAST_PREFIX = 3
+_CLOSE = 0.7
 
 
 # --- calls ----------------------------------------------------------------------------------------
@@ -223,12 +246,6 @@ def find_rule(callee: Any) -> rules.Rule:
     if found is None:
         raise not_callable(callee)
     return found
-
-
-def name_of(callee: Any) -> str:
-    """A callable as the user writes it."""
-    name = getattr(callee, "__name__", None)
-    return name if isinstance(name, str) else repr(callee)
 
 
 def device_function(callee: Any) -> FunctionType | None:
@@ -249,23 +266,35 @@ def not_callable(callee: Any) -> Refusal:
     if builtin is not None:
         return builtin
     if isinstance(callee, FunctionType):
+        name = name_of(callee)
         return Refusal(
-            f"{callee.__name__} is a plain Python function",
-            "decorate it with @sarek.function",
+            f"{name}() is an ordinary Python function, not a device function",
+            "decorate it with @sarek.function" if name == callee.__name__ else _hint_for(callee),
             UnsupportedConstruct,
         )
-    name = name_of(callee)
-    module = getattr(callee, "__module__", None) or _module_of(callee)
-    if isinstance(callee, (BuiltinFunctionType, np.ufunc, type)) or module:
-        qualified = f"{module}.{name}" if module and module != "builtins" else name
-        return Refusal(f"{qualified} has no meaning in a kernel", None, UnsupportedConstruct)
     if is_captured_array(CompileTime(callee)):
         return Refusal("an array cannot be called", "index it with [ ]")
-    return Refusal(f"{name} cannot be called in a kernel", None, UnsupportedConstruct)
+    if hasattr(callee, "py_func") or isinstance(callee, type) or not callable(callee):
+        return Refusal(
+            f"{describe(CompileTime(callee))} cannot be called in a kernel",
+            "call a @sarek.function, or a function of math, numpy or sarek",
+            UnsupportedConstruct,
+        )
+    return Refusal(
+        f"{name_of(callee)}() has no meaning in a kernel", _hint_for(callee), UnsupportedConstruct
+    )
 
 
-def _module_of(callee: Any) -> str | None:
-    return "numpy" if isinstance(callee, np.ufunc) else None
+_MAKERS = ("array", "arange", "empty", "full", "linspace", "ones", "zeros")
+
+
+def _hint_for(callee: Any) -> str:
+    if getattr(callee, "__name__", None) in _MAKERS:
+        return (
+            "sarek.local.array(shape, dtype) makes an array for a thread, "
+            "sarek.shared.array one for a block"
+        )
+    return "write it as a @sarek.function, or compute it before the launch"
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -274,7 +303,8 @@ def _module_of(callee: Any) -> str | None:
 def unknown_name(name: str, function: FunctionType) -> Refusal:
     """The refusal of a name that nothing defines."""
     names = [*function.__globals__, *dir(builtins), *function.__code__.co_varnames]
-    return Refusal(f"name {name!r} is not defined", closest(name, names), UnknownName)
+    hint = closest(name, names) or "assign it in the kernel, or define it before the launch"
+    return Refusal(f"name {name!r} is not defined", hint, UnknownName)
 
 
 def undefined(value: Any) -> bool:

@@ -4,9 +4,10 @@ only while compiling (functions, modules, types, strings).
 
 from __future__ import annotations
 
-from types import MethodType
+from types import MethodType, ModuleType
 from typing import Any
 
+import numpy as np
 from numba.core import types
 
 from sarek_numba.frontend.weak import WEAK_INT, Type
@@ -64,6 +65,8 @@ def space_of(array: Type) -> MemSpace:
 class RangeType(types.Opaque):  # type: ignore[misc] # Numba ships no types
     """A `range`; its items are weak ints, as in CPython."""
 
+    described = "a range"
+
     def __init__(self) -> None:
         super().__init__("range")
 
@@ -85,6 +88,8 @@ RANGE_ITERATOR = IteratorType(RANGE, WEAK_INT)
 
 class SliceType(types.Opaque):  # type: ignore[misc] # Numba ships no types
     """A slice, by the types of its start, stop and step: whole numbers or None."""
+
+    described = "a slice"
 
     def __init__(self, start: Type, stop: Type, step: Type) -> None:
         self.parts = (start, stop, step)
@@ -108,13 +113,27 @@ class CompileTime(types.Opaque):  # type: ignore[misc] # Numba ships no types
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        shown = getattr(value, "__name__", None) or repr(value)
-        super().__init__(shown)
+        self.described = _described(value)
+        super().__init__(getattr(value, "__name__", None) or repr(value))
 
     @property
     def key(self) -> Any:
         # keeping the object in the key keeps its id from being used again
         return _Identity(self.value)
+
+
+def _described(value: Any) -> str:
+    """An object in the words of an error message."""
+    name = getattr(value, "__name__", None) or repr(value)
+    if isinstance(value, str):
+        return f"the string {value!r}"
+    if isinstance(value, np.ndarray):
+        return "a NumPy array from around the kernel"
+    if isinstance(value, ModuleType):
+        return f"the module {name}"
+    if isinstance(value, type):
+        return f"the type {name}"
+    return f"the function {name}()" if callable(value) and value is not Ellipsis else name
 
 
 class _Identity:

@@ -7,6 +7,7 @@ bytecode, then those of the types.
 
 from __future__ import annotations
 
+import dataclasses
 from types import FunctionType
 from typing import Any
 
@@ -16,14 +17,13 @@ from sarek_numba.errors import (
     CompileError,
     Diagnostic,
     TypingError,
-    UnboundLocal,
     raise_diagnostics,
 )
 from sarek_numba.frontend import syntax
-from sarek_numba.frontend.bytecode import interpret
+from sarek_numba.frontend.bytecode import interpret, unbound
 from sarek_numba.frontend.context import Context
 from sarek_numba.frontend.extensions import CompileTime, SliceType
-from sarek_numba.frontend.inferer import Inferer, findings
+from sarek_numba.frontend.inferer import Inferer, different, findings
 from sarek_numba.frontend.notes import notes_on
 from sarek_numba.frontend.source import Source, read
 from sarek_numba.frontend.typed import Call, Captured, Parameter, Type, Typed
@@ -52,6 +52,17 @@ class _Stage:
         self.diagnostics: list[Diagnostic] = []
 
     def run(self) -> Typed:
+        try:
+            return self._run()
+        except CompileError as error:
+            raise type(error)(tuple(map(self._placed, error.diagnostics))) from None
+
+    def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
+        if diagnostic.function is not None:
+            return diagnostic
+        return dataclasses.replace(diagnostic, function=self.source.original.__name__)
+
+    def _run(self) -> Typed:
         raise_diagnostics(syntax.check(self.source))
         function_ir = interpret(self.source, self.args)
         inferer = Inferer(self.context, function_ir, self.source)
@@ -115,12 +126,9 @@ class _Stage:
                 target = inst.target.name if isinstance(inst, ir.Assign) else None
                 for variable in inst.list_vars():
                     if variable.name in empty and variable.name != target:
-                        self._refuse(
-                            inst,
-                            f"local {variable.unversioned_name!r} is read but never assigned",
-                            None,
-                            UnboundLocal,
-                        )
+                        name, near = variable.unversioned_name, self.source.span_of(inst)
+                        span = self.source.span_of_name(name, near)
+                        self.diagnostics.append(unbound(name, span))
 
     def _check_array_joins(self, inferer: Inferer) -> None:
         """A variable names one array: lowering knows each view's base."""
@@ -135,11 +143,7 @@ class _Stage:
             }
             if len(sources) > 1:
                 what = "arrays" if isinstance(kind, types.Array) else "slices"
-                name = inst.target.unversioned_name
-                shown = "this expression gives" if inst.target.is_temp else f"{name!r} names"
-                refusal = Refusal(
-                    f"{shown} different {what}", "use two names, or choose the index instead"
-                )
+                refusal = different(inst.target, what)
                 refusal.variables = tuple(sources.values())
                 self.diagnostics += findings(inst.loc, refusal, inferer)
 

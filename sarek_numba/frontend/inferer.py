@@ -27,14 +27,13 @@ from sarek_numba.frontend.context import (
     attribute,
     device_function,
     find_rule,
-    name_of,
     operation_of_value,
     type_of_value,
     undefined,
     unknown_name,
 )
 from sarek_numba.frontend.extensions import CompileTime, SliceType
-from sarek_numba.frontend.rules.registry import bind
+from sarek_numba.frontend.rules.registry import bind, bind_to, name_of
 from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.typed import (
     Argument,
@@ -266,18 +265,24 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
             first = target
         before = self.type_of(first.name)
         types_met = (known if before is None else before, new)
-        clash = self._no_join(target, *map(describe, types_met))
+        if all(isinstance(each, types.Array) for each in types_met):
+            clash = different(target, "arrays")
+        else:
+            clash = self._no_join(target, *map(describe, types_met))
         clash.variables = (first, variable)
         raise clash
 
     def _no_join(self, target: ir.Var, first: str, second: str) -> Refusal:
         both = f"{first} or {second}, which have no common type"
+        hint = "convert one of them"
+        if "None" in (first, second):
+            hint = "give a number on both paths, or test the argument with `is None` first"
         if not target.is_temp:
             name = target.unversioned_name
-            return Refusal(f"{name!r} holds {both}", "convert one of them, or use two names")
+            return Refusal(f"{name!r} holds {both}", f"{hint}, or use two names")
         if target.name in self._returned:
             return Refusal(f"the function returns {both}", "return one type on all paths")
-        return Refusal(f"this expression gives {both}", "convert one of them")
+        return Refusal(f"this expression gives {both}", hint)
 
     def _attribute(self, inst: Any, target: ir.Var, expr: Any) -> None:
         (owner,) = self._types((expr.value,))
@@ -299,9 +304,13 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
     def _unpack(self, inst: Any, target: ir.Var, expr: Any) -> None:
         (kind,) = self._types((expr.value,))
         if not isinstance(kind, types.BaseTuple):
-            raise Refusal(f"{describe(kind)} cannot be unpacked", "unpack tuples alone")
+            hint = "name its elements, as in a[0]" if isinstance(kind, types.Array) else None
+            raise Refusal(f"{describe(kind)} cannot be unpacked", hint or "unpack a tuple")
         if len(kind) != expr.count:
-            raise Refusal(f"a tuple of {len(kind)} for {expr.count} names")
+            raise Refusal(
+                f"a tuple of {len(kind)} items is unpacked into {expr.count} names",
+                "give each item a name",
+            )
         self.add_type(target.name, kind, None)
 
     def _static_item(self, inst: Any, target: ir.Var, expr: Any) -> None:
@@ -311,10 +320,17 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
 
     def _call(self, inst: Any, target: ir.Var, expr: Any) -> None:
         if expr.vararg is not None or expr.varkwarg is not None:
-            raise Refusal("`*` in a call", "write the arguments one by one", UnsupportedConstruct)
+            raise Refusal(
+                "`*` in a call is not part of the kernel language",
+                "write the arguments one by one",
+                UnsupportedConstruct,
+            )
         (callee,) = self._types((expr.func,))
         if not isinstance(callee, CompileTime):
-            raise Refusal(f"{describe(callee)} cannot be called")
+            hint = "index it with [ ]" if isinstance(callee, types.Array) else None
+            raise Refusal(
+                f"{describe(callee)} cannot be called", hint or "call a @sarek.function by its name"
+            )
         function = device_function(callee.value)
         if function is not None:
             self._call_device_function(target, expr, function)
@@ -322,8 +338,13 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         keywords = dict(expr.kws)
         named = {name: self.typevars[v.name].type for name, v in keywords.items()}
         rule, name = find_rule(callee.value), name_of(callee.value)
-        operation = rule(*bind(name, rule, self._types(expr.args), named))
-        self._settle(expr, target.name, operation, bind(name, rule, tuple(expr.args), keywords))
+        variables = bind(name, rule, tuple(expr.args), keywords)
+        try:
+            operation = rule(*bind(name, rule, self._types(expr.args), named))
+        except Refusal as refusal:
+            refusal.operand = _as_written(refusal.operand, expr, variables)
+            raise
+        self._settle(expr, target.name, operation, variables)
 
     def _call_device_function(self, target: ir.Var, expr: Any, function: FunctionType) -> None:
         arguments = _bind(function, tuple(expr.args), dict(expr.kws))
@@ -360,7 +381,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         self._refuse(inst, "a store into an attribute", "store into an element of an array")
 
     def typeof_delitem(self, inst: Any) -> None:
-        self._refuse(inst, "`del`", None)
+        self._refuse(inst, "`del`", "leave the name alone, or store zero into the element")
 
     def typeof_print(self, inst: Any) -> None:
         self._refuse(inst, "print()", "write values into an array and print that")
@@ -377,7 +398,10 @@ _REFUSED_EXPRESSIONS: dict[str, tuple[str, str | None]] = {
     "build_list": ("a list cannot be used in a kernel", "use sarek.local.array, or a tuple"),
     "build_set": ("a set cannot be used in a kernel", "use a tuple"),
     "build_map": ("a dict cannot be used in a kernel", "use arrays"),
-    "make_function": ("a function inside a kernel", "define it outside with @sarek.function"),
+    "make_function": (
+        "a function inside a kernel is not part of the kernel language",
+        "define a @sarek.function outside",
+    ),
 }
 
 
@@ -393,6 +417,13 @@ def _returned(blocks: Any) -> set[str]:
     }
     names = {b.body[-1].value.name for b in blocks.values() if isinstance(b.body[-1], ir.Return)}
     return names | {casts[name] for name in names if name in casts}
+
+
+def different(target: ir.Var, what: str) -> Refusal:
+    """The refusal of a variable that names one array here and another there."""
+    name = target.unversioned_name
+    shown = "this expression gives" if target.is_temp else f"{name!r} names"
+    return Refusal(f"{shown} different {what}", "use two names, or choose the index instead")
 
 
 def _raise(refusal: Refusal) -> None:
@@ -412,19 +443,29 @@ def _is_fixed(owner: Type) -> bool:
     return bool(roots & {"math", "numpy", "sarek_numba", "builtins", "operator"})
 
 
+def _as_written(
+    operand: tuple[int | str, ...], expr: Any, variables: tuple[Any, ...]
+) -> tuple[int | str, ...]:
+    """An operand of a rule by its place in the call: a position, or a keyword."""
+    if not operand or isinstance(operand[0], str) or operand[0] < len(expr.args):
+        return operand
+    given = variables[operand[0]]
+    return (next(name for name, variable in expr.kws if variable is given), *operand[1:])
+
+
 def _bind(
     function: FunctionType, args: tuple[ir.Var, ...], kws: dict[str, ir.Var]
 ) -> tuple[Argument, ...]:
     """The arguments of a device function in the order of its parameters, defaults included."""
     signature = inspect.signature(function)
-    try:
-        bound = signature.bind(*args, **kws)
-    except TypeError as error:
-        raise Refusal(f"{function.__name__}() {error}") from None
+    bound = bind_to(function.__name__, signature, args, kws)
     arguments: list[Argument] = []
     for parameter in signature.parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise Refusal(f"{function.__name__}() has *{parameter.name}", "name its parameters")
+            raise Refusal(
+                f"{function.__name__}() takes `*{parameter.name}`, which a kernel cannot give it",
+                "name each of its parameters",
+            )
         if parameter.name in bound.arguments:
             arguments.append(bound.arguments[parameter.name])
         else:
@@ -453,9 +494,10 @@ def read_captured(function: FunctionType, name: str, path: tuple[str, ...]) -> A
 def findings(loc: ir.Loc, error: Exception, inferer: Inferer) -> list[Diagnostic]:
     """The findings that an exception of a constraint stands for."""
     if isinstance(error, CompileError):
-        return list(error.diagnostics)
+        here = (inferer.source.span_of(loc), "called here")
+        return [dataclasses.replace(d, notes=(*d.notes, here)) for d in error.diagnostics]
     assert isinstance(error, Refusal)
-    span = inferer.source.span_of(loc)
+    span = inferer.source.span_of_operand(inferer.source.span_of(loc), error.operand)
     notes: tuple[tuple[Span, str], ...] = ()
     if error.variables:
         origins = [_origin(variable, inferer) for variable in error.variables]

@@ -174,12 +174,12 @@ class GlobalThreadId:
 global_thread_id = GlobalThreadId()
 
 
-def grid(ndim: int) -> int | tuple[int, ...]:
+def grid(ndim: int) -> Any:
     """The thread's place in the launch along 1, 2 or 3 axes, as Numba users write it."""
     return _along_axes("grid", "global_idx", ndim)
 
 
-def gridsize(ndim: int) -> int | tuple[int, ...]:
+def gridsize(ndim: int) -> Any:
     """The number of threads of the launch along 1, 2 or 3 axes."""
     return _along_axes("gridsize", "grid_size", ndim)
 
@@ -311,6 +311,9 @@ def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
 class Shared:
     """Arrays of a block."""
 
+    def __repr__(self) -> str:
+        return "sarek.shared"
+
     def array(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
         """An array of constant shape, or with shape 0 the region whose size the launch gives."""
         context = current("shared.array")
@@ -326,6 +329,9 @@ class Shared:
 class Local:
     """Arrays of a thread."""
 
+    def __repr__(self) -> str:
+        return "sarek.local"
+
     def array(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
         """An array of constant shape."""
         return current("local.array").local_array(_shape(shape), np.dtype(dtype))
@@ -333,6 +339,9 @@ class Local:
 
 class Constants:
     """Constant arrays."""
+
+    def __repr__(self) -> str:
+        return "sarek.const"
 
     def array_like(self, array: Any) -> Any:
         """A read-only copy of a captured array, as it is when the kernel is launched."""
@@ -349,6 +358,9 @@ class Atomics:
 
     `index` is an int, or a tuple of ints for an array of more axes.
     """
+
+    def __repr__(self) -> str:
+        return "sarek.atomic"
 
     def load(self, array: Any, index: Any) -> Any:
         return self._do("load", array, index)
@@ -382,7 +394,7 @@ class Atomics:
 
     def __getattr__(self, name: str) -> NotYet:
         if name in _ATOMICS_TO_COME:
-            return NotYet(f"atomic.{name}", "atomic.cas in a loop does any update")
+            return NotYet(f"atomic.{name}", "sarek.atomic.cas in a loop does any update")
         raise AttributeError(f"sarek.atomic has no {name!r}")
 
 

@@ -56,6 +56,40 @@ class Source:
             return self.span_of_tree(test)
         return Span(self.file, line, column, end_line, end_column)
 
+    def span_of_operand(self, whole: Span, operand: tuple[int | str, ...]) -> Span:
+        """Where one operand of what stands at `whole` is written; `whole` if that is not known.
+
+        A position counts the arguments of a call, or (array, index, value) of a subscript; a name
+        is a keyword. What follows counts the items of a tuple.
+        """
+        node = self._expression_at(whole)
+        for step in operand:
+            inner = _operand_of(node, step, self.tree)
+            node = inner if inner is not None else node if isinstance(node, ast.expr) else None
+            if inner is None:
+                break
+        return whole if node is None or not operand else self.span_of_tree(node)
+
+    def span_of_name(self, name: str, near: Span) -> Span:
+        """Where the statement at `near` reads a name; `near` if that is not known."""
+        nodes = [] if self.tree is None else list(ast.walk(self.tree))
+        around = [n for n in nodes if isinstance(n, ast.stmt) and _contains(n, near)]
+        if not around:
+            return near
+        statement = max(around, key=lambda n: (n.lineno, n.col_offset))
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+                return self.span_of_tree(node)
+        return near
+
+    def _expression_at(self, span: Span) -> ast.expr | None:
+        """The innermost expression that is written exactly there."""
+        found = None
+        for node in ast.walk(self.tree) if self.tree is not None else ():
+            if isinstance(node, ast.expr) and self.span_of_tree(node) == span:
+                found = node
+        return found
+
     def span_of_definition(self) -> Span:
         """The `def` line."""
         if self.tree is None:
@@ -69,6 +103,37 @@ class Source:
         if end_line != line and hasattr(node, "body"):
             return Span(self.file, line, column, line, None)
         return Span(self.file, line, column, end_line, end_column)
+
+
+def _contains(node: ast.stmt, span: Span) -> bool:
+    start, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+    place = (span.line, node.col_offset if span.column is None else span.column)
+    return start <= place and (end[0] is None or place <= (end[0], end[1] or 0))
+
+
+def _operand_of(node: ast.AST | None, step: int | str, tree: ast.AST | None) -> ast.expr | None:
+    match node, step:
+        case ast.Call(keywords=keywords), str():
+            return next((k.value for k in keywords if k.arg == step), None)
+        case ast.Call(args=args), int() if step < len(args):
+            return args[step]
+        case ast.Subscript(), 0:
+            return node.value
+        case ast.Subscript(), 1:
+            return node.slice
+        case ast.Subscript(), 2:
+            return _value_stored(node, tree)
+        case ast.Tuple(elts=items), int() if step < len(items):
+            return items[step]
+        case _:
+            return None
+
+
+def _value_stored(target: ast.Subscript, tree: ast.AST | None) -> ast.expr | None:
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Assign) and any(each is target for each in node.targets):
+            return node.value
+    return None
 
 
 def read(function: FunctionType) -> Source:

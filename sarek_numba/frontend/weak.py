@@ -10,6 +10,8 @@ variable that holds both. Either raises a `Refusal` subclass that says why there
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -43,6 +45,17 @@ class Refusal(NumbaTypingError):  # type: ignore[misc] # Numba ships no types
         self.hint = hint
         self.error = error
         self.variables: tuple[ir.Var, ...] = ()  # whose origins are to be shown
+        self.operand: tuple[int | str, ...] = ()  # which operand is at fault, and which item of it
+
+
+@contextlib.contextmanager
+def operand(position: int) -> Iterator[None]:
+    """A refusal in here is about one operand, or one item of a tuple: carets go under it alone."""
+    try:
+        yield
+    except Refusal as refusal:
+        refusal.operand = (position, *refusal.operand)
+        raise
 
 
 class Weak(types.Hashable):  # type: ignore[misc] # Numba ships no types
@@ -173,12 +186,11 @@ def describe(type: Type) -> str:
     if isinstance(type, types.NoneType):
         return "None"
     if isinstance(type, types.Array):
-        return f"a {type.ndim}-D array of {type.dtype}"
+        space = f"{type.space.value} " if hasattr(type, "space") else ""
+        return f"a {type.ndim}-D {space}array of {type.dtype}"
     if isinstance(type, types.BaseTuple):
         return f"a tuple of {len(type)}"
-    if isinstance(getattr(type, "value", None), np.ndarray):
-        return "a NumPy array from around the kernel"
-    return str(type)
+    return str(getattr(type, "described", type))
 
 
 # --- operands -------------------------------------------------------------------------------------

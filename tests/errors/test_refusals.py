@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import inspect
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import sarek_numba as sarek
-from tests.errors import refused
+from tests.errors import refused, refused_language, refused_later, refused_memory
+
+MODULES = (refused, refused_language, refused_later, refused_memory)
+HELPERS = ("plain", "adder")
 
 FUNCTIONS = [
     function
-    for function in vars(refused).values()
+    for module in MODULES
+    for name, function in vars(module).items()
     if isinstance(function, types.FunctionType)
-    and function.__module__ == refused.__name__
-    and function is not refused.plain
+    and function.__module__ == module.__name__
+    and name not in HELPERS
 ]
 
 
@@ -27,29 +32,42 @@ def arguments(function):
     made = {
         "x": np.arange(1, 9, dtype=np.float32),
         "n": 3,
+        "m": np.ones((4, 4), np.float32),
+        "ints": np.arange(1, 9, dtype=np.int32),
+        "longs": np.arange(1, 9, dtype=np.int64),
         "small": np.arange(1, 9, dtype=np.uint8),
         "big": np.arange(1, 9, dtype=np.uint64),
         "fixed": fixed,
+        "nothing": None,
     }
-    return [made[name] for name in inspect.signature(function).parameters]
+    parameters = inspect.signature(function).parameters.values()
+    return [made[p.name] for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+
+
+def refusal(function, given):
+    """The error of a launch as text, with the file's name alone."""
+    with pytest.raises(sarek.CompileError) as caught:
+        sarek.kernel(function)[1, 32](*given)
+    file = function.__code__.co_filename
+    return f"{type(caught.value).__name__}\n{caught.value}\n".replace(file, Path(file).name)
+
+
+def test_names_are_unique():
+    """No two kernels share a golden file."""
+    names = [function.__name__ for function in FUNCTIONS]
+    assert sorted(set(names)) == sorted(names)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_refusal(function, golden):
     """The error names file, line and column; data are untouched; every launch raises it again."""
-    kernel = sarek.kernel(function)
     given = arguments(function)
     before = [np.copy(value) for value in given]
-    texts = []
-    for _ in range(2):
-        with pytest.raises(sarek.CompileError) as caught:
-            kernel[1, 32](*given)
-        texts.append(f"{type(caught.value).__name__}\n{caught.value}\n")
+    shown = refusal(function, given)
+    assert refusal(function, given) == shown
     for value, kept in zip(given, before, strict=True):
         assert np.array_equal(value, kept)
-    assert texts[0] == texts[1]
-    shown = texts[0].replace(refused.__file__, "refused.py")
-    assert "refused.py:" in shown
+    assert f"{Path(function.__code__.co_filename).name}:" in shown
     assert "^" in shown
     assert "hint:" in shown
     golden(shown, function.__name__)

@@ -302,13 +302,13 @@ def test_recursion_is_refused_by_name() -> None:
         x[0] = recursive(n)
 
     (finding,) = findings(k, array(f32), WEAK_INT)
-    assert finding.message == "recursive calls itself"
+    assert finding.message == "recursive() calls itself"
 
 
 def test_wrong_arguments_name_the_function_and_the_parameter() -> None:
     text = "def k(x):\n    x[0] = scale()\n    x[0] = scale(1, size=2)\n"
     first, second = findings(from_text(text, scale=scale), array(f32))
-    assert first.message == "scale() missing a required argument: 'value'"
+    assert first.message == "scale() lacks its argument 'value'"
     assert "size" in second.message or "value" in second.message
 
 

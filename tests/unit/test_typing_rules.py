@@ -131,7 +131,7 @@ def test_constants_are_folded_with_pythons_arithmetic() -> None:
     assert what(operator.floordiv, -7, 2) == Constant(-4)
     assert what(operator.truediv, 1, 4) == Constant(0.25)
     assert what(operator.lt, 3, 5) == Constant(True)
-    assert "division by zero" in refusal(operator.mod, 1, 0).message
+    assert "divides by zero" in refusal(operator.mod, 1, 0).message
     assert refusal(operator.pow, 10, 10**9).error is ConstantOverflow
 
 

@@ -46,6 +46,7 @@ from sarek_numba.frontend.weak import (
     is_real,
     is_whole,
     join,
+    operand,
     tuple_of,
 )
 
@@ -60,10 +61,14 @@ def index_items(index: Type) -> tuple[Type, ...]:
 def indexed(array: Type, index: Type) -> Type:
     """The element type, or the type of the view, that an index names."""
     items = index_items(index)
-    for item in items:
-        _check_subscript(item)
+    for position, item in enumerate(items):
+        with operand(position):
+            _check_subscript(item)
     if len(items) > array.ndim:
-        raise Refusal(f"{len(items)} indices for {describe(array)}")
+        raise Refusal(
+            f"{describe(array)} takes {_indices(array.ndim)}, and {len(items)} are given",
+            "write one index for each axis",
+        )
     slices = sum(isinstance(item, SliceType) for item in items)
     ndim = array.ndim - len(items) + slices
     if ndim == 0:
@@ -71,10 +76,14 @@ def indexed(array: Type, index: Type) -> Type:
     return array.copy(ndim=ndim, layout=_layout_of_view(array, items))
 
 
+def _indices(count: int) -> str:
+    return "1 index" if count == 1 else f"at most {count} indices"
+
+
 def _check_subscript(item: Type) -> None:
     if is_whole(item) or isinstance(item, SliceType):
         return
-    hint = "write int(...) around it" if is_number(item) else None
+    hint = "write int(...) around it" if is_number(item) else "index with integers and slices"
     if isinstance(item, CompileTime) and item.value is Ellipsis:
         hint = "write a colon for each axis"
     elif isinstance(item, types.NoneType):
@@ -107,10 +116,12 @@ def _is_stretch(items: list[Any]) -> bool:
 @rule(operator.getitem)
 def get_item(container: Type, index: Type) -> Operation:
     if isinstance(container, types.Array):
-        return Operation(GetItem(), (container, index), indexed(container, index))
+        with operand(1):
+            return Operation(GetItem(), (container, index), indexed(container, index))
     if isinstance(container, types.BaseTuple):
-        return _tuple_item(container, index)
-    hint = None
+        with operand(1):
+            return _tuple_item(container, index)
+    hint = "index arrays and tuples alone"
     if is_captured_array(container):
         hint = "write sarek.const.array_like(a) in the kernel, or pass the array as an argument"
     raise Refusal(f"{describe(container)} cannot be indexed", hint)
@@ -127,11 +138,13 @@ def _tuple_item(items: Type, index: Type) -> Operation:
         chosen = tuple(items.types)[slice(*parts)]
         return Operation(TupleSlice(*parts), (items,), tuple_of(chosen))
     if not is_whole(index):
-        raise Refusal(f"the index of a tuple is an integer, not {describe(index)}")
+        hint = "write int(...) around it" if is_number(index) else "write an integer"
+        raise Refusal(f"the index of a tuple is an integer, not {describe(index)}", hint)
     position = constant_of(index)
     if position is not None:
         if not -len(items) <= position < len(items):
-            raise Refusal(f"index {position} is outside a tuple of {len(items)}")
+            hint = f"its indices go from 0 to {len(items) - 1}" if len(items) else "it has no items"
+            raise Refusal(f"index {position} is outside a tuple of {len(items)}", hint)
         position = int(position) % len(items)
         return Operation(TupleItem(position), (items,), items.types[position])
     common = common_item(items)
@@ -141,7 +154,9 @@ def _tuple_item(items: Type, index: Type) -> Operation:
 def _constant_part(part: Type) -> int | None:
     value = constant_of(part)
     if value is None and not isinstance(part, types.NoneType):
-        raise Refusal("a tuple is sliced by constants")
+        raise Refusal(
+            f"a tuple is sliced by constants, not {describe(part)}", "choose an item with t[i]"
+        )
     return None if value is None else int(value)
 
 
@@ -165,17 +180,22 @@ def common_item(items: Type) -> Type:
 @rule(operator.setitem)
 def set_item(array: Type, index: Type, value: Type) -> Operation:
     if not isinstance(array, types.Array):
-        hint = "build a new tuple" if isinstance(array, types.BaseTuple) else None
+        hint = "build a new tuple" if isinstance(array, types.BaseTuple) else "store into an array"
         if is_captured_array(array):
             hint = "pass the array as an argument"
-        raise Refusal(f"{describe(array)} cannot be written to", hint)
-    require_writable(array)
-    target = indexed(array, index)
+        with operand(0):
+            raise Refusal(f"{describe(array)} cannot be written to", hint)
+    with operand(0):
+        require_writable(array)
+    with operand(1):
+        target = indexed(array, index)
     if isinstance(target, types.Array):
         raise Refusal(
-            "a store into a view, which is more than one element", "write a loop over its elements"
+            f"this is {describe(target)}, and a store goes into one element",
+            "write an index for each axis, or a loop over the elements",
         )
-    check_stored(value, target)
+    with operand(2):
+        check_stored(value, target)
     return Operation(SetItem(), (array, index, target), types.none)
 
 
@@ -184,7 +204,9 @@ def require_writable(array: Type) -> None:
     if array.mutable:
         return
     if isinstance(array, PlacedArray):
-        raise Refusal("a constant array is read-only", None, ReadOnlyWrite)
+        raise Refusal(
+            "a constant array is read-only", "copy it into a sarek.local.array", ReadOnlyWrite
+        )
     raise Refusal(
         "this array is read-only", "pass a writable array, or a copy of it", ReadOnlyWrite
     )
@@ -193,7 +215,11 @@ def require_writable(array: Type) -> None:
 def check_stored(value: Type, element: Type) -> None:
     """Refuse what is no number, and a constant that does not fit the elements."""
     if not is_number(value):
-        hint = "name an element of it" if isinstance(value, types.Array) else None
+        hint = "store numbers alone"
+        if isinstance(value, types.Array):
+            hint = "name an element of it, as in a[i]"
+        elif isinstance(value, types.BaseTuple):
+            hint = "store its items one by one"
         raise Refusal(f"{describe(value)} cannot be stored in an array of {element}", hint)
     check_fit(value, element)
     if is_integer(element) and is_real(value):
@@ -204,12 +230,17 @@ def check_stored(value: Type, element: Type) -> None:
 
 def _check_truncated(number: float, element: Type) -> None:
     if not element.minval <= int(number) <= element.maxval:
-        raise Refusal(f"{number!r} does not fit {element}", None, ConstantOverflow)
+        message = f"the Python float {number!r} does not fit {element}"
+        raise Refusal(message, "use a wider type", ConstantOverflow)
 
 
 @rule(operator.delitem)
 def delete_item(container: Type, index: Type) -> Operation:
-    raise Refusal("`del` of an element", None, UnsupportedConstruct)
+    raise Refusal(
+        "`del` is not part of the kernel language",
+        "leave the name alone, or store zero into the element",
+        UnsupportedConstruct,
+    )
 
 
 # --- iteration ------------------------------------------------------------------------------------
@@ -221,7 +252,9 @@ def get_iterator(iterable: Type) -> Operation:
         return Operation(Iterate(), (iterable,), RANGE_ITERATOR)
     if isinstance(iterable, types.BaseTuple):
         return Operation(Iterate(), (iterable,), IteratorType(iterable, common_item(iterable)))
-    hint = "write for i in range(len(a))" if isinstance(iterable, types.Array) else None
+    hint = "write for i in range(...)"
+    if isinstance(iterable, types.Array) or is_captured_array(iterable):
+        hint = "write for i in range(len(a))"
     raise Refusal(f"a loop runs over a range or a tuple, not {describe(iterable)}", hint)
 
 

@@ -40,9 +40,11 @@ from sarek_numba.frontend.weak import (
     constant_of,
     describe,
     is_bool,
+    is_number,
     is_real,
     is_whole,
     join,
+    operand,
     promote,
     tuple_of,
 )
@@ -69,7 +71,7 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Operation]:
         if len(args) == 1 and isinstance(args[0], types.BaseTuple):
             raise Refusal(f"{name}() of a tuple", "name its items one by one")
         if len(args) < 2:
-            raise Refusal(f"{name}() takes at least two numbers")
+            raise Refusal(f"{name}() takes at least two numbers", f"write {name}(a, b)")
         require_numbers(function, *args)
         folded = fold(function, *args)
         if folded is not None:
@@ -128,7 +130,11 @@ def rounding(number: Type, ndigits: Type = types.none) -> Operation:
 def digits_of(type: Type) -> int:
     """The constant number of digits that a rounding names."""
     if not isinstance(type, WeakInt) or type.value is None:
-        raise Refusal("the digits to round to must be a constant int")
+        with operand(1):
+            raise Refusal(
+                f"the digits to round to are a constant int, not {describe(type)}",
+                "write a literal or a global",
+            )
     return type.value
 
 
@@ -145,7 +151,7 @@ def rounded_to(number: Type, digits: int) -> Operation:
 @rule(int)
 def to_int(x: Type = _ZERO, base: Type = types.none) -> Operation:
     if base != types.none:
-        raise Refusal("int() of text")
+        raise Refusal("int() with a base reads text", "a kernel has no text: write int(x)")
     require_numbers(int, x)
     return fold(int, x) or Operation(Convert(), (at_run_time(x),), WEAK_INT)
 
@@ -170,13 +176,20 @@ def to_bool(x: Type = types.none) -> Operation:
 @rule(range)
 def counting(*args: Type) -> Operation:
     if not 1 <= len(args) <= 3:
-        raise Refusal("range() takes one to three integers")
-    for arg in args:
+        raise Refusal(
+            f"range() takes one to three integers, and {len(args)} are given",
+            "write range(start, stop, step)",
+        )
+    for position, arg in enumerate(args):
         if not is_whole(arg):
-            hint = "write int(...) around it" if is_real(arg) else None
-            raise Refusal(f"range() takes integers, not {describe(arg)}", hint)
+            hint = "write int(...) around it" if is_number(arg) else "write an integer"
+            if isinstance(arg, types.Array):
+                hint = "write range(len(a))"
+            with operand(position):
+                raise Refusal(f"range() takes integers, not {describe(arg)}", hint)
     if len(args) == 3 and constant_of(args[2]) == 0:
-        raise Refusal("the step of range() is zero")
+        with operand(2):
+            raise Refusal("the step of range() is zero", "write a positive or a negative step")
     for arg in args:
         at_run_time(arg)
     return Operation(MakeRange(), (WEAK_INT,) * len(args), RANGE)
@@ -187,9 +200,10 @@ def length(x: Type) -> Operation:
     if isinstance(x, types.BaseTuple):
         return constant(len(x))
     if not isinstance(x, types.Array):
-        raise Refusal(f"len() is not defined for {describe(x)}")
+        hint = "len() takes an array or a tuple"
+        raise Refusal(f"len() is not defined for {describe(x)}", hint)
     if x.ndim == 0:
-        raise Refusal("len() of an array without axes")
+        raise Refusal("an array without axes has no len()", "its one element is a[()]")
     extents = getattr(x, "extents", None)
     if extents is not None:
         return constant(extents[0])
@@ -200,12 +214,12 @@ def length(x: Type) -> Operation:
 def slicing(*args: Type) -> Operation:
     for arg in args:
         if not (is_whole(arg) or isinstance(arg, types.NoneType)):
-            hint = "write int(...) around it" if is_real(arg) else None
+            hint = "write int(...) around it" if is_number(arg) else "write integers"
             raise Refusal(f"a slice takes integers, not {describe(arg)}", hint)
     parts = (types.none, *args) if len(args) == 1 else args
     start, stop, step = (*parts, types.none)[:3]
     if constant_of(step) == 0:
-        raise Refusal("the step of a slice is zero")
+        raise Refusal("the step of a slice is zero", "write a positive or a negative step")
     operands = tuple(types.none if isinstance(a, types.NoneType) else WEAK_INT for a in args)
     return Operation(MakeSlice(), operands, SliceType(start, stop, step))
 
@@ -224,8 +238,14 @@ _HINTS = {
     "complex": "use two floats",
     "reversed": "write range(n - 1, -1, -1)",
     "isinstance": "a kernel is typed when it is compiled",
-    "input": None,
-    "open": None,
+    "str": "a kernel has no strings",
+    "repr": "a kernel has no strings",
+    "map": "write a loop",
+    "filter": "write a loop",
+    "sorted": "write the sort with loops over an array",
+    "hasattr": "a kernel is typed when it is compiled",
+    "getattr": "name the attribute itself",
+    "type": "a kernel is typed when it is compiled",
 }
 
 
@@ -234,6 +254,5 @@ def refused_builtin(function: Any) -> Refusal | None:
     name = getattr(function, "__name__", None)
     if name is None or getattr(builtins, name, None) is not function:
         return None
-    return Refusal(
-        f"{name}() is not part of the kernel language", _HINTS.get(name), UnsupportedConstruct
-    )
+    hint = _HINTS.get(name, "do it before or after the launch")
+    return Refusal(f"{name}() is not part of the kernel language", hint, UnsupportedConstruct)

@@ -310,7 +310,10 @@ def where(condition: Type, x: Type, y: Type, /) -> Operation:
 def _on_bits(name: str, function: Any) -> Rule:
     def resolve(x: Type, /) -> Operation:
         if not is_whole(x):
-            raise Refusal(f"sarek.math.{name} takes an integer, not {describe(x)}")
+            raise Refusal(
+                f"sarek.math.{name}() takes an integer, not {describe(x)}",
+                "sarek.math.reinterpret(x, dtype) gives the bits of a float",
+            )
         run_time = at_run_time(x)
         return Operation(Intrinsic(name), (run_time,), run_time)
 
@@ -329,7 +332,7 @@ def reinterpret(x: Type, dtype: Type) -> Operation:
     target = element_type(dtype)
     operand = default_type(x)
     if is_bool(operand) or is_bool(target):
-        raise Refusal("sarek.math.reinterpret of a bool")
+        raise Refusal("sarek.math.reinterpret of a bool", "write int(x), or x != 0")
     if operand.bitwidth != target.bitwidth:
         raise Refusal(
             f"sarek.math.reinterpret of {operand} as {target}, which differ in width",

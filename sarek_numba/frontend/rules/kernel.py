@@ -35,6 +35,8 @@ from sarek_numba.frontend.weak import (
     WeakInt,
     constant_of,
     describe,
+    is_whole,
+    operand,
     scalar_of,
     tuple_of,
 )
@@ -51,7 +53,11 @@ def _along_axes(name: str, coordinate: Coordinate) -> Callable[[Type], Operation
     def resolve(ndim: Type) -> Operation:
         count = constant_of(ndim)
         if count not in (1, 2, 3):
-            raise Refusal(f"sarek.{name}() takes the constant 1, 2 or 3, not {describe(ndim)}")
+            with operand(0):
+                raise Refusal(
+                    f"sarek.{name}() takes the constant 1, 2 or 3, not {describe(ndim)}",
+                    "write the number of axes as a literal",
+                )
         if count == 1:
             return Operation(Index(coordinate, 0), (), WEAK_INT)
         return Operation(IndexTuple(coordinate, int(count)), (), tuple_of((WEAK_INT,) * int(count)))
@@ -88,7 +94,13 @@ def barrier() -> Operation:
 def mem_fence(scope: Type = _DEVICE) -> Operation:
     value = scope.value if isinstance(scope, CompileTime) else None
     if value not in ("block", "device"):
-        raise Refusal('sarek.mem_fence() takes scope="block" or scope="device"')
+        with operand(0):
+            raise Refusal(
+                f"the scope of sarek.mem_fence() is a constant string, not {describe(scope)}"
+                if not isinstance(value, str)
+                else f"sarek.mem_fence() has no scope {value!r}",
+                'write scope="block" or scope="device"',
+            )
     return Operation(MemFence(FenceScope(value)), (), types.none)
 
 
@@ -104,28 +116,42 @@ def superstep() -> Operation:
 # --- memory ---------------------------------------------------------------------------------------
 
 
+def _element_type(dtype: Type) -> Type:
+    with operand(1):
+        return element_type(dtype)
+
+
 def _extents(name: str, shape: Type) -> tuple[int, ...]:
     """A constant shape."""
-    items = tuple(shape.types) if isinstance(shape, types.BaseTuple) else (shape,)
-    if not items:
-        raise Refusal(f"sarek.{name}() of no axes", "use a shape of 1 element")
+    if not isinstance(shape, types.BaseTuple):
+        return (_extent(name, shape),)
+    if not len(shape):
+        raise Refusal(f"the shape of sarek.{name}() has no axes", "write 1 for a single element")
     extents = []
-    for item in items:
-        extent = constant_of(item)
-        if not isinstance(item, WeakInt) or extent is None:
-            raise Refusal(
-                f"the shape of sarek.{name}() is constant, not {describe(item)}",
-                "write a literal or a global; sarek.shared.array(0, dtype) is sized at launch",
-            )
-        if extent < 0:
-            raise Refusal(f"a shape of {extent} elements")
-        extents.append(int(extent))
+    for position, item in enumerate(shape.types):
+        with operand(position):
+            extents.append(_extent(name, item))
     return tuple(extents)
+
+
+def _extent(name: str, item: Type) -> int:
+    extent = constant_of(item)
+    if not isinstance(item, WeakInt) or extent is None:
+        hint = "write a literal or a global"
+        if name == "shared.array":
+            hint += "; sarek.shared.array(0, dtype) is sized at launch"
+        given = f"{describe(item)} known only at run time" if is_whole(item) else describe(item)
+        raise Refusal(f"the shape of sarek.{name}() is made of constants, not of {given}", hint)
+    if extent < 1:
+        raise Refusal(
+            f"the shape of sarek.{name}() has an axis of {extent} elements", "write at least 1"
+        )
+    return int(extent)
 
 
 @rule(language.shared.array)
 def shared_array(shape: Type, dtype: Type) -> Operation:
-    element = element_type(dtype)
+    element = _element_type(dtype)
     if constant_of(shape) == 0:
         return _dynamic(0, element)
     return _created("shared.array", MemSpace.SHARED, shape, element)
@@ -133,13 +159,21 @@ def shared_array(shape: Type, dtype: Type) -> Operation:
 
 @rule(language.shared.dynamic)
 def shared_dynamic(offset: Type, dtype: Type) -> Operation:
-    element = element_type(dtype)
+    element = _element_type(dtype)
     start = constant_of(offset)
     size = scalar_of(element).bits // 8
-    if not isinstance(offset, WeakInt) or start is None or start < 0:
-        raise Refusal("the offset of sarek.shared.dynamic() is a constant number of bytes")
-    if start % size:
-        raise Refusal(f"the offset {start} is no multiple of the {size} bytes of {element}")
+    with operand(0):
+        if not isinstance(offset, WeakInt) or start is None or start < 0:
+            raise Refusal(
+                "the offset of sarek.shared.dynamic() is a constant number of bytes, not "
+                f"{describe(offset)}",
+                "write a literal or a global",
+            )
+        if start % size:
+            raise Refusal(
+                f"the offset {start} is no multiple of the {size} bytes of {element}",
+                f"write {-(-start // size) * size}",
+            )
     return _dynamic(int(start), element)
 
 
@@ -150,13 +184,12 @@ def _dynamic(offset: int, element: Type) -> Operation:
 
 @rule(language.local.array)
 def local_array(shape: Type, dtype: Type) -> Operation:
-    return _created("local.array", MemSpace.LOCAL, shape, element_type(dtype))
+    return _created("local.array", MemSpace.LOCAL, shape, _element_type(dtype))
 
 
 def _created(name: str, space: MemSpace, shape: Type, element: Type) -> Operation:
-    extents = _extents(name, shape)
-    if 0 in extents:
-        raise Refusal(f"sarek.{name}() of no elements")
+    with operand(0):
+        extents = _extents(name, shape)
     array = PlacedArray(element, len(extents), "C", space, extents)
     return Operation(CreateArray(space, extents), (), array)
 
@@ -164,17 +197,26 @@ def _created(name: str, space: MemSpace, shape: Type, element: Type) -> Operatio
 @rule(language.const.array_like)
 def constant_array(array: Type) -> Operation:
     if not is_captured_array(array):
-        raise Refusal(
-            f"sarek.const.array_like() takes a NumPy array from around the kernel, not "
-            f"{describe(array)}"
-        )
+        hint = "name an array of the module or function in which the kernel is defined"
+        if isinstance(array, types.Array):
+            hint = "index the argument itself; it needs no copy"
+        with operand(0):
+            raise Refusal(
+                f"sarek.const.array_like() takes a NumPy array from around the kernel, not "
+                f"{describe(array)}",
+                hint,
+            )
     values = np.array(array.value, order="C", copy=True)
     element = numba_type(values.dtype)
     if values.ndim == 0 or values.size == 0:
-        raise Refusal("a constant array has at least one element and one axis")
+        raise Refusal(
+            f"a constant array of shape {values.shape} has no elements to index",
+            "write the number itself" if values.ndim == 0 else "leave it out",
+        )
     if values.nbytes > _MOST_CONSTANT_BYTES:
         raise Refusal(
-            f"a constant array of {values.nbytes} bytes; at most {_MOST_CONSTANT_BYTES} fit",
+            f"a constant array has at most {_MOST_CONSTANT_BYTES} bytes, and this one "
+            f"{values.nbytes}",
             "pass it as an argument",
         )
     values.flags.writeable = False
@@ -190,25 +232,34 @@ _ATOMIC_TYPES = (INT32, Scalar.UINT32, FLOAT32)
 def _element(name: str, array: Type, index: Type) -> Type:
     """The element that an atomic operation acts on."""
     if not isinstance(array, types.Array):
-        raise Refusal(f"sarek.atomic.{name}() takes an array, not {describe(array)}")
-    target = indexed(array, index)
-    if isinstance(target, types.Array):
-        raise Refusal(
-            f"sarek.atomic.{name}() of a view", "give an index for each axis, as a tuple of ints"
-        )
+        hint = "write the array and the index as two arguments, as in (a, i, value)"
+        if is_captured_array(array):
+            hint = "pass the array as an argument"
+        with operand(0):
+            raise Refusal(f"sarek.atomic.{name}() takes an array, not {describe(array)}", hint)
+    with operand(1):
+        target = indexed(array, index)
+        if isinstance(target, types.Array):
+            raise Refusal(
+                f"sarek.atomic.{name}() takes one element, not {describe(target)}",
+                "give an index for each axis, as a tuple of ints",
+            )
     if scalar_of(target) not in _ATOMIC_TYPES:
-        raise Refusal(
-            f"atomics on {target} are not in this version",
-            "use int32, uint32 or float32",
-            UnsupportedConstruct,
-        )
+        with operand(0):
+            raise Refusal(
+                f"atomics on {target} are not in this version",
+                "use int32, uint32 or float32",
+                UnsupportedConstruct,
+            )
     space = getattr(array, "space", MemSpace.GLOBAL)
     if space not in (MemSpace.GLOBAL, MemSpace.SHARED) and name != "load":
         if space is MemSpace.CONSTANT:
-            require_writable(array)
-        raise Refusal(
-            f"sarek.atomic.{name}() on a local array", "only its thread sees it: use plain code"
-        )
+            _require_writable(array)
+        with operand(0):
+            raise Refusal(
+                f"sarek.atomic.{name}() takes an array that threads share, not {describe(array)}",
+                "only its own thread sees it: read and write it plainly",
+            )
     return target
 
 
@@ -218,11 +269,17 @@ def atomic_load(array: Type, index: Type) -> Operation:
     return Operation(Atomic(AtomicOp.LOAD), (array, index), element)
 
 
+def _require_writable(array: Type) -> None:
+    with operand(0):
+        require_writable(array)
+
+
 def _update(op: AtomicOp) -> Callable[[Type, Type, Type], Operation]:
     def resolve(array: Type, index: Type, value: Type) -> Operation:
         element = _element(op.value, array, index)
-        require_writable(array)
-        check_stored(value, element)
+        _require_writable(array)
+        with operand(2):
+            check_stored(value, element)
         result = types.none if op is AtomicOp.STORE else element
         return Operation(Atomic(op), (array, index, element), result)
 
@@ -236,7 +293,9 @@ for _op in (AtomicOp.STORE, AtomicOp.ADD, AtomicOp.MIN, AtomicOp.MAX, AtomicOp.E
 @rule(language.atomic.cas)
 def atomic_cas(array: Type, index: Type, old: Type, new: Type) -> Operation:
     element = _element("cas", array, index)
-    require_writable(array)
-    check_stored(old, element)
-    check_stored(new, element)
+    _require_writable(array)
+    with operand(2):
+        check_stored(old, element)
+    with operand(3):
+        check_stored(new, element)
     return Operation(Atomic(AtomicOp.CAS), (array, index, element, element), element)

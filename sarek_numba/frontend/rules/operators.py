@@ -10,7 +10,7 @@ from numba.core import types
 
 from sarek_numba.errors import ConstantOverflow
 from sarek_numba.frontend.extensions import CompileTime
-from sarek_numba.frontend.rules.registry import rule
+from sarek_numba.frontend.rules.registry import name_of, rule
 from sarek_numba.frontend.typed import (
     Binary,
     Constant,
@@ -85,9 +85,13 @@ def fold(function: Callable[..., Any], *operands: Type) -> Operation | None:
     try:
         value = function(*values)
     except ZeroDivisionError:
-        raise Refusal("division by zero in a constant expression") from None
+        raise Refusal(
+            "this constant expression divides by zero", "math.inf and math.nan are constants"
+        ) from None
     except (ValueError, OverflowError, TypeError) as error:
-        raise Refusal(f"this constant expression has no value: {error}") from None
+        raise Refusal(
+            f"this constant expression has no value: {error}", "compute it before the launch"
+        ) from None
     if isinstance(value, complex):
         raise Refusal("this constant expression is complex", "use a number that is not negative")
     return constant(value)
@@ -101,29 +105,37 @@ def _check_size(function: Callable[..., Any], values: list[Any]) -> None:
     base, count = values
     bits = max(base.bit_length(), 1) * count if function is operator.pow else count
     if bits > _MOST_CONSTANT_BITS:
-        raise Refusal("this constant expression is too large for any type", error=ConstantOverflow)
+        raise Refusal(
+            "this constant expression is too large for any type",
+            "a Python int computes as int64",
+            ConstantOverflow,
+        )
 
 
 def require_numbers(function: Any, *operands: Type) -> None:
     """Refuse operands that are no numbers, naming them."""
     if all(map(is_number, operands)):
         return
-    sign = _SIGNS.get(function, getattr(function, "__name__", str(function)))
+    sign = _SIGNS.get(function) or f"{name_of(function)}()"
     described = " and ".join(map(describe, operands))
-    hint = None
+    hint = "use numbers"
     if any(isinstance(operand, types.Array) for operand in operands):
         hint = "name an element, as in a[i]; a kernel works on single numbers"
     elif any(isinstance(operand, types.NoneType) for operand in operands):
         hint = "test it first with `is None`"
     elif any(isinstance(operand, types.BaseTuple) for operand in operands):
-        hint = "unpack the tuple and use its items"
+        hint = "name the items of the tuple, as in t[0]"
+    elif any(isinstance(operand, CompileTime) and callable(operand.value) for operand in operands):
+        hint = "call it, as in f(x)"
     raise Refusal(f"{sign} is not defined for {described}", hint)
 
 
-def _refuse_two_bools(left: Type, right: Type) -> None:
+def _refuse_two_bools(function: Any, left: Type, right: Type) -> None:
     if is_bool(left) and is_bool(right):
+        sign = _SIGNS[function]
         raise Refusal(
-            "arithmetic on two bools", "write int(a) + int(b), or a | b, a & b, a ^ b for logic"
+            f"{sign} is not defined for two bools",
+            f"write int(a) {sign} int(b), or a | b, a & b, a ^ b for logic",
         )
 
 
@@ -144,7 +156,7 @@ def _arithmetic(function: Any, op: BinOp) -> Callable[[Type, Type], Operation]:
         folded = fold(function, left, right)
         if folded is not None:
             return folded
-        _refuse_two_bools(left, right)
+        _refuse_two_bools(function, left, right)
         common = promote(left, right)
         return Operation(Binary(op), (common, common), common)
 
@@ -161,7 +173,7 @@ def true_division(left: Type, right: Type) -> Operation:
     folded = fold(operator.truediv, left, right)
     if folded is not None:
         return folded
-    _refuse_two_bools(left, right)
+    _refuse_two_bools(operator.truediv, left, right)
     common = promote(left, right)
     if isinstance(common, WeakInt):
         common = WeakFloat()
@@ -192,7 +204,7 @@ def _bitwise(function: Any, op: BinOp) -> Callable[[Type, Type], Operation]:
         if is_real(common):
             signed = left if getattr(left, "signed", False) else right
             raise Refusal(
-                f"{_SIGNS[function]} of {left} and {right}, which no integer type holds",
+                f"{_SIGNS[function]} of {left} and {right}: no integer type holds both",
                 f"write sarek.uint64(...) around the {signed}",
             )
         return Operation(Binary(op), (common, common), common)
@@ -221,7 +233,7 @@ def _shift(function: Any, op: BinOp) -> Callable[[Type, Type], Operation]:
         folded = fold(function, value, count)
         if folded is not None:
             return folded
-        _refuse_two_bools(value, count)
+        _refuse_two_bools(function, value, count)
         result, counted = _shift_types(value, count)
         return Operation(Binary(op), (result, counted), result)
 
@@ -248,12 +260,13 @@ def power(base: Type, exponent: Type) -> Operation:
     alternatives = getattr(exponent, "alternatives", None)
     if is_whole(base) and alternatives and min(alternatives) < 0:
         raise Refusal(
-            "an integer to a negative power", "write float(x) ** -1, or 1 / x for a float"
+            "an integer cannot be raised to a negative power",
+            "write float(x) ** -1, or 1 / x for a float",
         )
     folded = fold(operator.pow, base, exponent)
     if folded is not None:
         return folded
-    _refuse_two_bools(base, exponent)
+    _refuse_two_bools(operator.pow, base, exponent)
     common = promote(base, exponent)
     return Operation(Intrinsic("pow" if is_real(common) else "ipow"), (common, common), common)
 

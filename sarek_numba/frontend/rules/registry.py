@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from types import MethodType
 from typing import Any
+
+import numpy as np
 
 from sarek_numba.frontend.typed import Operation
 from sarek_numba.frontend.weak import Refusal
@@ -50,10 +53,73 @@ def bind(
     signature = _SIGNATURES.get(rule)
     if signature is None:
         signature = _SIGNATURES[rule] = inspect.signature(rule)
-    try:
-        bound = signature.bind(*args, **kws)
-    except TypeError as error:
-        raise Refusal(f"{callee_name}() {error}") from None
+    bound = bind_to(callee_name, signature, args, kws)
     if not bound.kwargs:
         return bound.args
-    raise Refusal(f"{callee_name}() takes no keyword after an argument left out")
+    raise Refusal(
+        f"{callee_name}() takes no keyword after an argument left out",
+        _shown(callee_name, signature),
+    )
+
+
+def bind_to(
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], kws: Mapping[str, Any]
+) -> inspect.BoundArguments:
+    """The arguments of a call by parameter; a `Refusal` that shows how the function is called."""
+    try:
+        return signature.bind(*args, **kws)
+    except TypeError:
+        message = _mismatch(name, signature, args, kws)
+    raise Refusal(message, _shown(name, signature))
+
+
+def _mismatch(
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], kws: Mapping[str, Any]
+) -> str:
+    """Why a call does not fit, in one sentence."""
+    parameters = signature.parameters.values()
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(args) > len(positional):
+        count = f"{len(positional)} argument{'' if len(positional) == 1 else 's'}"
+        most = "at most " if any(p.default is not p.empty for p in positional) else ""
+        takes = f"{most}{count}" if positional else "no arguments"
+        return f"{name}() takes {takes}, and {len(args)} {'is' if len(args) == 1 else 'are'} given"
+    keywords = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    for keyword in kws:
+        if keyword not in keywords:
+            return f"{name}() has no argument {keyword!r}"
+        if keyword in [p.name for p in positional[: len(args)]]:
+            return f"{name}() is given its argument {keyword!r} twice"
+    missing = next(
+        p.name
+        for p in parameters
+        if p.default is p.empty and p.name not in kws and p not in positional[: len(args)]
+    )
+    return f"{name}() lacks its argument {missing!r}"
+
+
+def _shown(name: str, signature: inspect.Signature) -> str:
+    names = [
+        p.name if p.default is p.empty else f"[{p.name}]" for p in signature.parameters.values()
+    ]
+    return f"write {name}({', '.join(names)})"
+
+
+_PREFIXES = {
+    "math": "math",
+    "numpy": "np",
+    "sarek_numba.frontend.language": "sarek",
+    "sarek_numba.frontend.mathematics": "sarek.math",
+}
+
+
+def name_of(callee: Any) -> str:
+    """A callable as the user writes it."""
+    name = getattr(callee, "__name__", None)
+    if not isinstance(name, str):
+        return repr(callee)
+    if isinstance(callee, MethodType):
+        return f"{callee.__self__!r}.{name}"
+    module = "numpy" if isinstance(callee, np.ufunc) else getattr(callee, "__module__", None)
+    prefix = _PREFIXES.get(module or "")
+    return name if prefix is None else f"{prefix}.{name}"

@@ -56,7 +56,7 @@ def element_type(type: Type) -> Type:
     value = type.value if isinstance(type, CompileTime) else None
     dtype = as_dtype(value)
     if dtype is None:
-        raise Refusal(f"{describe(type)} is no element type", "write a type, as in sarek.float32")
+        raise Refusal(f"{describe(type)} is no element type", "write one, as in sarek.float32")
     return numba_type(dtype)
 
 

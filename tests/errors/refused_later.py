@@ -1,0 +1,169 @@
+"""Kernels that use what a later version will have. Each is refused by name."""
+# ruff: noqa: F841, B018, B007, RUF100, SIM117, E731
+
+import numpy as np
+
+import sarek_numba as sarek
+from sarek_numba import atomic, warp
+
+
+@sarek.function
+def twice(value):
+    return value * 2
+
+
+@sarek.function
+def apply(function, value):
+    return function(value)
+
+
+def adder(amount):
+    @sarek.function
+    def add(value):
+        return value + amount
+
+    return add
+
+
+@sarek.function
+def ping(n):
+    return pong(n - 1) if n > 0 else 0
+
+
+@sarek.function
+def pong(n):
+    return ping(n - 1) if n > 0 else 1
+
+
+def float16_constructor(x, n):
+    x[0] = np.float16(1.5)
+
+
+def float16_of_sarek(x, n):
+    x[0] = sarek.float16(1.5)
+
+
+def bfloat16_shared(x, n):
+    tile = sarek.shared.array(16, sarek.bfloat16)
+    x[0] = tile[0]
+
+
+def complex_constructor(x, n):
+    x[0] = complex(1, 2).real
+
+
+def complex_literal(x, n):
+    z = 2j
+    x[0] = z.imag
+
+
+def complex_type(x, n):
+    buffer = sarek.local.array(4, sarek.complex64)
+
+
+def record_constructor(x, n):
+    p = sarek.record(np.dtype([("a", np.float32)]))(a=1.0)
+
+
+def variant_constructor(x, n):
+    shape = sarek.variant("Shape", Circle=sarek.float32)
+
+
+def match_with_capture(x, n):
+    match n:
+        case 0:
+            x[0] = 1
+        case other:
+            x[0] = other
+
+
+def warp_any(x, n):
+    if sarek.warp.any(n > 0):
+        x[0] = 1
+
+
+def warp_lane(x, n):
+    x[0] = warp.lane
+
+
+def warp_barrier(x, n):
+    sarek.warp_barrier()
+
+
+def coopmat_fragment(x, n):
+    f = sarek.coopmat.fragment(sarek.coopmat.Config(16, 16, 16), "a")
+
+
+def block_reduction(x, n):
+    x[0] = sarek.block.reduce_sum(x[sarek.thread_idx.x])
+
+
+def block_scan(x, n):
+    x[0] = sarek.block.scan_sum(x[sarek.thread_idx.x])
+
+
+def function_as_argument(x, n):
+    x[0] = apply(twice, 1.0)
+
+
+def factory_inside(x, n):
+    add = adder(2)
+    x[0] = add(1.0)
+
+
+def conditional_function(x, n):
+    f = twice if n > 0 else apply
+    x[0] = f(1.0)
+
+
+def mutual_recursion(x, n):
+    x[0] = ping(n)
+
+
+def printing(x, n):
+    print(x[0], n)
+
+
+def unrolling(x, n):
+    for k in sarek.unroll(range(4), 4):
+        x[k] = k
+
+
+def inline_source(x, n):
+    sarek.inline_source({"opencl": "x[0] = 1;"})
+
+
+def registered_intrinsic(x, n):
+    sarek.register_intrinsic("f", "float(float)", {})
+
+
+def registered_type(x, n):
+    sarek.register_type("Point", x=sarek.float32)
+
+
+def half_bits(x, n):
+    x[0] = sarek.half_bits(x[1])
+
+
+def atomic_sub(x, n):
+    atomic.sub(x, 0, 1)
+
+
+def atomic_and(x, n, ints):
+    sarek.atomic.and_(ints, 0, 1)
+
+
+def atomic_inc(x, n, ints):
+    sarek.atomic.inc(ints, 0)
+
+
+def atomic_on_int64(x, n, longs):
+    sarek.atomic.add(longs, 0, 1)
+
+
+def unknown_atomic(x, n, ints):
+    sarek.atomic.multiply(ints, 0, 2)
+
+
+def unknown_of_sarek(x, n):
+    x[0] = sarek.thread_id.x
