@@ -277,6 +277,21 @@ def test_for_reuses_the_users_variable():
     )
 
 
+def test_two_loops_over_one_name():
+    """Each has its own variable if none is read behind its loop."""
+
+    def kernel(x, n):
+        for i in range(n):
+            x[i] = 1
+        for i in range(n, 0, -1):
+            if x[i] == 2:
+                break
+
+    shown = text_of(kernel, INT32, WEAK_INT)
+    assert "var " not in shown
+    assert "downto" in shown or "range(n, 0, -1)" in shown
+
+
 def test_conditional_expression_is_one_store():
     """`x[0] = a if c else b` is one store, also where CPython 3.12 has two."""
 

@@ -68,6 +68,7 @@ class FunctionLowering:
         self.loop_items: dict[str, Value] = {}
         self.flags: dict[int, Var] = {}
         self.result: ElementType = UNIT
+        self.current: Statement | None = None
 
     def span(self, node: Any) -> Span:
         return self.typed.source.span_of(node)
@@ -109,12 +110,19 @@ class FunctionLowering:
         source = self.type_of(argument)
         value = self.read(argument)
         assert isinstance(value, Cell), f"{argument} is no number"
-        return convert(value.expr, source, target or source, value.expr.span)
+        return self._convert(value.expr, source, target or source)
+
+    def _convert(self, expr: Expr, source: types.Type, target: types.Type) -> Expr:
+        """A conversion; where the value has no place of its own, it is at the statement's."""
+        span = expr.span
+        if span is None and source != target and self.current is not None:
+            span = self.span(self.current)
+        return convert(expr, source, target, span)
 
     def converted(self, value: Value, source: types.Type, target: types.Type) -> Value:
         """A value as another type: numbers by a cast, tuples item by item."""
         if isinstance(value, Cell):
-            return Cell(convert(value.expr, source, target, value.expr.span))
+            return Cell(self._convert(value.expr, source, target))
         if isinstance(value, TupleValue) and isinstance(target, types.BaseTuple):
             parts = zip(value.items, source.types, target.types, strict=True)
             return TupleValue(tuple(self.converted(*part) for part in parts))
@@ -169,6 +177,7 @@ class FunctionLowering:
         return {name: pending.pop(name) for name in names[-1:]}
 
     def statement(self, statement: Statement) -> None:
+        self.current = statement
         self.consume(read_by(statement))
         if isinstance(statement, Choose):
             self.define(statement.target, self.choose(statement), statement)
@@ -347,10 +356,12 @@ def _unpacked(typed: t.Typed, structured: Structured) -> dict[str, dict[int, str
     origin: dict[str, str] = {}
     for node in structured.nodes.values():
         for statement in node.statements:
-            value = statement.value if isinstance(statement, ir.Assign) else None
+            if not isinstance(statement, ir.Assign):
+                continue
+            value = statement.value
             if isinstance(value, ir.Expr) and value.op == "exhaust_iter":
                 origin[statement.target.name] = value.value.name
-            operation = typed.operations.get(value) if value is not None else None
+            operation = typed.operations.get(value)
             if operation is not None and isinstance(operation.what, t.TupleItem):
                 (source,) = operation.arguments
                 if isinstance(source, ir.Var):

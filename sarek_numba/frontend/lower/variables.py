@@ -39,6 +39,8 @@ class Homes:
         self.phi_reads: Counter[str] = Counter()
         self.definitions: Counter[str] = Counter()
         self.copies: dict[str, str] = {}
+        self.sources: dict[str, str] = {}
+        self.iterated: set[str] = set()
         self.phis: dict[str, Phi] = {}
         self.extra: dict[str, types.Type] = {}
         self.unsettled: set[str] = set()
@@ -93,16 +95,20 @@ class Homes:
             self.definitions[statement.target.name] += 1
             if isinstance(statement.value, ir.Var):
                 self.copies[statement.value.name] = statement.target.name
+                self.sources[statement.target.name] = statement.value.name
+            elif isinstance(statement.value, ir.Expr) and statement.value.op == "pair_first":
+                self.iterated.add(statement.target.name)
 
     # --- homes ------------------------------------------------------------------------------------
 
     def _assign(self) -> None:
-        groups: dict[tuple[str, Scalar], list[str]] = defaultdict(list)
+        groups: dict[tuple[str, Scalar, str], list[str]] = defaultdict(list)
         stored = [*self.definitions, *self.phis]
         for name in dict.fromkeys(stored):
             if self._is_stored(name):
-                groups[user_name(name), self._scalar(name)].append(name)
-        for (name, scalar), versions in groups.items():
+                apart = name if self._is_loop_item(name) else ""
+                groups[user_name(name), self._scalar(name), apart].append(name)
+        for (name, scalar, _), versions in groups.items():
             if is_temporary(name):
                 for version in versions:
                     self.homes[version] = self.ids.var("t", scalar, mutable=True)
@@ -112,6 +118,16 @@ class Homes:
                 self.homes[version] = var
         for name in dict.fromkeys(stored):
             self._share_with_phi(name)
+
+    def _is_loop_item(self, name: str) -> bool:
+        """Whether a version is the item of a `for` and meets no other version of its variable.
+
+        Two loops over one name then have a variable each, that of the loop.
+        """
+        source = self.sources.get(name)
+        while source is not None and source not in self.iterated:
+            source = self.sources.get(source)
+        return source is not None and not self.phi_reads[name]
 
     def _scalar(self, name: str) -> Scalar:
         return scalar_of(self.type_of(name))
