@@ -33,7 +33,7 @@ from sarek_numba.ir.nodes import (
 from sarek_numba.ir.types import BOOL, INT64, Scalar
 from sarek_numba.ir.walk import walk_exprs
 
-_SPECULATED = 8  # nodes of an operand that is cheaper to compute than to branch around
+_SPECULATED = 24  # nodes of an operand that is cheaper to compute than to branch around
 
 
 def emit(state: State, expr: Expr) -> Value:

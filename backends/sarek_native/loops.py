@@ -79,9 +79,9 @@ def _pass(state: State, loop: LoopContext, mask: Mask, body: Body, emit_body: Em
 
 
 def _again(state: State, loop: LoopContext, head: str) -> None:
-    """Back to the head, if any lane is left."""
+    """Back to the head; past it if lanes may have left within the pass, and none is left."""
     code = state.code
-    if loop.looping is None:
+    if loop.looping is None or loop.passing is None:
         code.jump(head)
     else:
         code.branch(masks.any_lane(code, loop.looping.get()), head, loop.exit)
