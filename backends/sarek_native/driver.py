@@ -28,7 +28,7 @@ from sarek_numba.passes import optimise
 from sarek_numba.runtime.device import Bytes
 
 # Lanes by the bits of the machine's vectors. More than one register of float32 for each value hides
-# latency, but spills where there are only 16 registers (n-body and tiled product: 1.4 times slower).
+# latency, but spills where there are only 16 registers (n-body, tiled product: 1.4 times slower).
 _LANES = {512: 16, 256: 8, 128: 8}
 _LARGE = 20_000  # instructions, beyond which LLVM's costlier passes are left out
 

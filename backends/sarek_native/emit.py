@@ -22,18 +22,21 @@ from sarek_native.groups import Frame, Variant
 from sarek_native.skeleton import Skeleton
 from sarek_native.state import FunctionContext, State
 from sarek_native.statements import inline
-from sarek_native.values import REGISTER, Place, Value, literal, memory_type
+from sarek_native.values import Place, Value, literal, memory_type
 from sarek_numba.ir.nodes import Body, Const, ConstDecl, Kernel, LetMut, LocalDecl, SharedDecl
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.uniformity import analyse
 from sarek_numba.ir.walk import deep_recursion
 
-_ATTRIBUTES = '{{ nounwind "prefer-vector-width"="{bits}" "no-trapping-math"="true" }}'
+_ATTRIBUTES = 'nounwind "prefer-vector-width"="{bits}" "no-trapping-math"="true"'
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """`statements` is a measure of size, which decides how hard LLVM should try."""
+    """`instructions` is a measure of size, which decides how hard LLVM should try.
+
+    The frame holds `frame_bytes` for each lane group, or once where `frame_per_group` is False.
+    """
 
     text: str
     static_shared_bytes: int
@@ -126,18 +129,11 @@ def _assemble(code: Code, constants: list[str], vector_bits: int) -> str:
     )
     body = "\n".join(code.allocas + code.lines)
     attributes = _ATTRIBUTES.format(bits=vector_bits)
-    support = [
-        text.replace(") {", ") #0 {").replace(") noinline {", ") noinline #0 {")
-        for text in code.support.values()
-    ]
     parts = [
         *constants,
         *dict.fromkeys(code.declarations.values()),
         f"{header}\n{body}\n}}",
-        *support,
-        f"attributes #0 = {attributes.replace('{{', '{').replace('}}', '}')}",
+        *code.support.values(),
+        f"attributes #0 = {{ {attributes} }}",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-__all__ = ["REGISTER", "Module", "emit"]

@@ -13,7 +13,7 @@ from sarek_native.support import LaneLoop
 from sarek_native.values import REGISTER, Place, Value, memory_type
 from sarek_native.vecmath import intrinsic
 from sarek_numba.ir.nodes import AtomicOp, BinOp
-from sarek_numba.ir.types import INT64, MemSpace, Scalar
+from sarek_numba.ir.types import INT64, Scalar
 
 
 def load(code: Code, place: Place, index: Value, mask: Mask) -> Value:
@@ -156,7 +156,7 @@ def _atomic_function(outer: Code, name: str, op: AtomicOp, element: Scalar, arit
     parameters += [f"{vector} %a{k + 1}" for k in range(arity)]
     parameters.append(f"{outer.vector('i1')} %mask")
     body = "\n".join(code.allocas + code.lines)
-    header = f"define internal {vector} @{name}({', '.join(parameters)}) noinline"
+    header = f"define internal {vector} @{name}({', '.join(parameters)}) noinline #0"
     return f"{header} {{\nentry:\n{body}\n}}\n"
 
 
@@ -214,6 +214,3 @@ def _float_extreme(code: Code, op: AtomicOp, element: Scalar, pointer: str, valu
     code.branch(done, "settled", "retry")
     code.label("settled")
     return old
-
-
-__all__ = ["FLOAT_ATOMICS", "INTEGER_ATOMICS", "MemSpace", "atomic", "load", "store"]

@@ -12,33 +12,17 @@ from dataclasses import dataclass
 
 from sarek_native import masks
 from sarek_native.expressions import emit
-from sarek_native.fission import Branch, Jump, Loop, Node, Plan, Region, Use
+from sarek_native.fission import Branch, Jump, Loop, Node, Plan, Region
 from sarek_native.groups import Frame
+from sarek_native.homes import FrameHome, Homes, UniformHome
 from sarek_native.loops import trip_count
 from sarek_native.masks import Live, Mask
 from sarek_native.operators import binary, compare
 from sarek_native.state import FunctionContext, LoopContext, State
 from sarek_native.statements import emit_body, returns_apart
-from sarek_native.values import Slot, Value, memory_type
-from sarek_numba.ir.nodes import BinOp, Break, Continue, For, Return, Var, VarRef
+from sarek_native.values import Slot, Value
+from sarek_numba.ir.nodes import BinOp, Break, For, Return
 from sarek_numba.ir.types import Scalar
-from sarek_numba.ir.walk import walk_exprs
-
-
-@dataclass(frozen=True, slots=True)
-class _FrameHome:
-    """A value of each thread, at an offset in the frame of its group."""
-
-    type: Scalar
-    offset: int
-
-
-@dataclass(slots=True)
-class _UniformHome:
-    """A value of the block. `next` takes what a region assigns until all groups have run it."""
-
-    slot: Slot
-    next: Slot
 
 
 @dataclass(slots=True)
@@ -67,10 +51,9 @@ class Skeleton:
         self.code = state.code
         self.frame = frame
         self.plan = plan
-        self.homes: dict[int, _FrameHome | _UniformHome] = {}
+        self.homes = Homes(state, frame, plan)
         self.around: list[_Around] = []
         self.staying: _KeptMask | None = None
-        state.defined = self._defined
 
     def emit(self) -> None:
         """All nodes; control arrives at the label `next.block`, which the caller sets."""
@@ -103,7 +86,7 @@ class Skeleton:
 
     def _branch(self, node: Branch) -> None:
         code = self.code
-        self._bind_control(node.use)
+        self.homes.bind_control(node.use)
         condition = self.state.scalar(emit(self.state, node.condition))
         then, orelse, join = (code.fresh(stem) for stem in ("then", "else", "join"))
         code.branch(condition.text, then, orelse)
@@ -126,13 +109,13 @@ class Skeleton:
             self._fill(looping, self._kept())
         outer = self._kept()
         self.around.append(around)
-        self._bind_control(node.use)
+        self.homes.bind_control(node.use)
         if isinstance(node.stmt, For):
             self._for(node, node.stmt, around, outer)
         else:
             head, inside = code.fresh("head"), code.fresh("body")
             code.label(head)
-            self._bind_control(node.use)
+            self.homes.bind_control(node.use)
             condition = self.state.scalar(emit(self.state, node.stmt.condition))
             code.branch(condition.text, inside, around.exit)
             code.label(inside)
@@ -228,7 +211,7 @@ class Skeleton:
         end = code.fresh("end.region")
         kept = self._enter(region, end, alone)
         mask = self._kept_lanes(kept, end)
-        copies = self._bind_region(region.use)
+        copies = self.homes.bind_region(region.use)
         if mask is not None:
             going = code.fresh("going")
             code.branch(masks.any_lane(code, mask), going, end)
@@ -238,8 +221,8 @@ class Skeleton:
         self._leave(region, kept, alive, copies)
         frame.end_groups()
         for id in copies:
-            home = self.homes[id]
-            if isinstance(home, _UniformHome):
+            home = self.homes.found[id]
+            if isinstance(home, UniformHome):
                 code.write(home.slot, code.read(home.next))
         for kind, slot in alive.items():
             going = code.fresh("going")
@@ -301,10 +284,10 @@ class Skeleton:
             assert live_here is not None
             self._gather_any(slot, live_here.get())
         for id, slot in copies.items():
-            home = self.homes[id]
-            if isinstance(home, _FrameHome):
-                self._store_home(home, code.read(slot))
-        uniform = [id for id in copies if isinstance(self.homes[id], _UniformHome)]
+            home = self.homes.found[id]
+            if isinstance(home, FrameHome):
+                self.homes.store(home, code.read(slot))
+        uniform = [id for id in copies if isinstance(self.homes.found[id], UniformHome)]
         if not uniform:
             return
         done = code.fresh("done")
@@ -314,113 +297,7 @@ class Skeleton:
             code.branch(masks.any_lane(code, innermost.get()), some, done)
             code.label(some)
         for id in uniform:
-            home = self.homes[id]
-            assert isinstance(home, _UniformHome)
+            home = self.homes.found[id]
+            assert isinstance(home, UniformHome)
             code.write(home.next, code.read(copies[id]))
         code.label(done)
-
-    # --- homes of variables -----------------------------------------------------------------------
-
-    def _home(self, var: Var, uniform: bool) -> _FrameHome | _UniformHome:
-        home = self.homes.get(var.id)
-        if home is None:
-            assert isinstance(var.type, Scalar)
-            if uniform:
-                slots = [self.code.slot(var.type, False) for _ in range(2)]
-                home = _UniformHome(*slots)
-            else:
-                size = self.code.width * var.type.bits // 8
-                home = _FrameHome(var.type, self.frame.allocate(size))
-            self.homes[var.id] = home
-        return home
-
-    def _defined(self, var: Var, value: Value) -> None:
-        """Called for each immutable variable: one that crosses regions is put into its home."""
-        if var.id not in self.plan.crossing:
-            return
-        home = self._home(var, value.uniform)
-        if isinstance(home, _UniformHome):
-            assert value.uniform, f"{var.name} is uniform in one copy of its definition only"
-            self.code.write(home.next, value)
-            self.code.write(home.slot, value)
-        else:
-            self._store_home(home, value)
-
-    def _store_home(self, home: _FrameHome, value: Value) -> None:
-        code = self.code
-        text = code.to_memory(value, True)
-        pointer = self.frame.at(home.offset)
-        code.effect(f"store {code.vector(memory_type(home.type))} {text}, ptr {pointer}, align 64")
-
-    def _load_home(self, home: _FrameHome) -> Value:
-        code = self.code
-        pointer = self.frame.at(home.offset)
-        vector = code.vector(memory_type(home.type))
-        found = code.define(f"load {vector}, ptr {pointer}, align 64")
-        return code.from_memory(home.type, found, True)
-
-    def _bind_region(self, use: Use) -> dict[int, Slot]:
-        """Bind what crosses into a region; gives the copies that it has to put back."""
-        code, bindings = self.code, self.state.bindings
-        for id, (element, offset) in self.frame.arrays.items():
-            bindings[id] = self.frame.array_at(element, offset)
-        copies: dict[int, Slot] = {}
-        for id, var in use.used.items():
-            if id not in self.plan.crossing or id in use.declared:
-                continue
-            home = self._home(var, not self.state.varies(var))
-            if isinstance(home, _FrameHome):
-                value = self._load_home(home)
-                if not var.mutable:
-                    bindings[id] = value
-                    continue
-            elif id not in use.assigned:
-                bindings[id] = code.read(home.slot)
-                if var.mutable:
-                    bindings[id] = home.slot
-                continue
-            else:
-                value = code.read(home.slot)
-            copy = code.slot(value.type, value.lanes)
-            code.write(copy, value)
-            bindings[id] = copy
-            if id in use.assigned:
-                copies[id] = copy
-        self._declare(use, copies)
-        self._recompute(use)
-        return copies
-
-    def _declare(self, use: Use, copies: dict[int, Slot]) -> None:
-        """Mutable variables that the region declares and later parts use."""
-        for id in use.declared:
-            var = self.plan.crossing.get(id)
-            if var is None or not var.mutable:
-                continue
-            self._home(var, not self.state.varies(var))
-            assert isinstance(var.type, Scalar)
-            copy = self.code.slot(var.type, self.state.varies(var))
-            self.state.reserved[id] = copies[id] = copy
-
-    def _bind_control(self, use: Use) -> None:
-        """Bind what crosses into an expression of the block's control."""
-        for id, var in use.used.items():
-            if id not in self.plan.crossing:
-                continue
-            home = self.homes[id]
-            assert isinstance(home, _UniformHome), f"{var.name} decides control but is not uniform"
-            self.state.bindings[id] = home.slot if var.mutable else self.code.read(home.slot)
-        self.state.mask = None
-        self._recompute(use)
-
-    def _recompute(self, use: Use) -> None:
-        """Compute the cheap immutable variables that are used but not declared here."""
-        wanted = set(use.used) - use.declared
-        for id, (_, expr) in reversed(self.plan.recomputed.items()):
-            if id in wanted:
-                wanted.update(n.var.id for n in walk_exprs(expr) if isinstance(n, VarRef))
-        for id, (_, expr) in self.plan.recomputed.items():
-            if id in wanted and id not in use.declared:
-                self.state.bindings[id] = emit(self.state, expr)
-
-
-__all__ = ["Continue", "Skeleton"]

@@ -64,7 +64,7 @@ def _lane_function(
     parameters = ", ".join(f"{vector} %a{k}" for k in range(arity))
     return (
         f"define internal {vector} @{name}({parameters}, {outer.vector('i1')} %mask)"
-        f" noinline {{\nentry:\n" + "\n".join(body.allocas + body.lines) + "\n}\n"
+        " noinline #0 {\nentry:\n" + "\n".join(body.allocas + body.lines) + "\n}\n"
     )
 
 

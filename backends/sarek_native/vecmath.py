@@ -156,7 +156,7 @@ def _power_function(width: int, name: str, type: Scalar, lanes: bool) -> str:
         result = o.select(keep, o.constant("0"), result)
     code.effect(f"ret {o.llvm} {result}")
     body = "\n".join(code.allocas + code.lines)
-    header = f"define internal {o.llvm} @{name}({o.llvm} %base, {o.llvm} %exponent)"
+    header = f"define internal {o.llvm} @{name}({o.llvm} %base, {o.llvm} %exponent) #0"
     return f"{header} {{\nentry:\n{body}\n}}\n"
 
 
