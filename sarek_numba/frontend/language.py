@@ -384,7 +384,7 @@ class Atomics:
         return self._do("exch", array, index, value)
 
     def cas(self, array: Any, index: Any, old: Any, new: Any) -> Any:
-        """Store `new` if the element is `old`."""
+        """Store `new` if the element has the bits of `old`."""
         return self._do("cas", array, index, new, old)
 
     def _do(self, op: str, array: Any, index: Any, value: Any = None, compare: Any = None) -> Any:

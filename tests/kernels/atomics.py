@@ -137,6 +137,19 @@ def compare_and_swap_loop(rng):
 
 
 @sarek.kernel
+def cas_bits(a, compare):
+    t = sarek.thread_idx.x
+    sarek.atomic.cas(a, t, compare[t], 7)
+
+
+@corpus.add(cas_bits)
+def compare_and_swap_compares_bits(rng):
+    a = np.array([0.0, -0.0, np.nan, 1, 2], np.float32)
+    compare = np.array([-0.0, -0.0, np.nan, 1, 3], np.float32)
+    return Launch(1, 5, (a, compare), (np.array([0, 7, 7, 7, 2], np.float32), None))
+
+
+@sarek.kernel
 def atomics_on_views(out, values):
     i = sarek.global_idx.x
     if i < len(values):

@@ -105,7 +105,7 @@ class EmulatedThread:
             return old
         new = convert(value, array.dtype)
         if op is AtomicOp.CAS:
-            if old == convert(compare, array.dtype):
+            if old.tobytes() == convert(compare, array.dtype).tobytes():
                 array[index] = new
             return old
         array[index] = _ATOMIC[op](old, new)
