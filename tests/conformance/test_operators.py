@@ -6,27 +6,23 @@ devices compile few of them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.conformance import numbers
-from tests.conformance.columns import check_columns, column_kernel
+import sarek_numba as sarek
+
+from tests.conformance import numbers, operations
+from tests.conformance.columns import check_columns, column_kernel, reading
+from tests.conformance.generated import kernel
 from tests.conformance.numbers import KINDS, OPERATORS, Column
 from tests.executors import executors
 
 # float64 is meant here
 pytestmark = pytest.mark.filterwarnings("ignore::sarek_numba.errors.CompileWarning")
-
-
-def _text(operator: str, x: str, y: str) -> str:
-    if operator in numbers.EXTREMES:
-        return f"{operator}({x}, {y})"
-    if operator.startswith("divmod"):
-        return f"divmod({x}, {y})[{operator[-1]}]"
-    return f"{x} {operator} {y}"
 
 
 @lru_cache
@@ -36,7 +32,7 @@ def _binary(left: str) -> tuple[Any, list[Column], list[np.ndarray]]:
         a, b = numbers.operands(left, right)
         inputs.append(b)
         for operator in OPERATORS:
-            text = _text(operator, "x", f"y_{right}")
+            text = operations.text(operator, "x", f"y_{right}")
             column = numbers.binary(text, operator, left, right, a, b)
             columns += [] if column is None else [column]
     names = [("x", left), *((f"y_{right}", right) for right in KINDS)]
@@ -49,3 +45,58 @@ def test_binary(left: str, executor: str) -> None:
     """The type and every bit of each operation, at each pair of boundary values."""
     made, columns, inputs = _binary(left)
     check_columns(executor, made, columns, inputs)
+
+
+@lru_cache
+def _unary(kind: str) -> tuple[Any, list[Column], list[np.ndarray]]:
+    a = numbers.boundary(kind)
+    columns = [*operations.unary(kind, a), *operations.with_constants(kind, a)]
+    return column_kernel(f"operations_on_{kind}", [("x", kind)], columns), columns, [a]
+
+
+@pytest.mark.parametrize("executor", executors())
+@pytest.mark.parametrize("kind", KINDS)
+def test_unary_and_constants(kind: str, executor: str) -> None:
+    """Signs, truth, rounding, and each operator with a constant on either side."""
+    made, columns, inputs = _unary(kind)
+    check_columns(executor, made, columns, inputs)
+
+
+def _refused(kind: str) -> list[str]:
+    texts = operations.refused_unary(kind)
+    for right in KINDS:
+        texts += [
+            operations.text(operator, "x", f"y_{right}")
+            for operator in OPERATORS
+            if numbers.result(operator, kind, right) is None
+        ]
+    return texts
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_refused(kind: str) -> None:
+    """What has no type is refused, each at its own line, and nothing else is."""
+    texts = _refused(kind)
+    readings = [("x", kind), *((f"y_{right}", right) for right in KINDS)]
+    body = [f"{name} = {reading(each, f'{name}_in')}" for name, each in readings]
+    first = len(body) + 2  # after the line with `def`
+    body = ["i = 0", *body, *(f"out[{k}] = {text}" for k, text in enumerate(texts))]
+    made = kernel(f"refused_for_{kind}", ["out", *(f"{name}_in" for name, _ in readings)], body)
+    arrays = [np.ones(1, numbers.DTYPES[each]) for _, each in readings]
+    with pytest.raises(sarek.CompileError) as caught:
+        made.ir(np.zeros(len(texts)), *arrays)
+    lines = sorted({d.span.line for d in caught.value.diagnostics if d.span is not None})
+    expected = [first + 1 + k for k in range(len(texts))]
+    missed = [texts[line - first - 1] for line in sorted(set(expected) - set(lines))]
+    assert not missed, f"not refused: {missed}"
+    assert lines == expected
+
+
+def test_a_wrong_value_is_found() -> None:
+    """The comparison itself: one bit off in one row is told with its operation."""
+    made, columns, inputs = _unary("int8")
+    values = columns[0].values.copy()
+    values[3] += 1
+    wrong = [replace(columns[0], values=values), *columns[1:]]
+    with pytest.raises(AssertionError, match=r"1 columns differ.*\n-x -> int8: 1 rows, first 3 "):
+        check_columns("emulation", made, wrong, inputs)

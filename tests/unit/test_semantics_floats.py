@@ -272,6 +272,16 @@ def test_powers_of_negative_bases() -> None:
         assert same_bits(result, expected.astype(dtype))
 
 
+def test_one_exponent_of_a_half_for_all_lanes() -> None:
+    """pow is not the square root: (-inf) ** 0.5 is inf, (-0.0) ** 0.5 is 0.0."""
+    for type in FLOATS:
+        dtype = semantics.dtype_of(type)
+        a = np.array([-np.inf, -0.0, 2.0, -1.0], dtype)
+        half = np.broadcast_to(dtype.type(0.5), 4)
+        result = semantics.intrinsic("pow", type)(a, half)
+        assert same_bits(result, np.array([np.inf, 0.0, np.sqrt(dtype.type(2)), np.nan], dtype))
+
+
 def test_what_has_no_meaning_is_refused() -> None:
     with pytest.raises(KeyError):
         semantics.binary(BinOp.SHL, Scalar.FLOAT32)

@@ -69,6 +69,12 @@ def cospi(a: Lanes) -> Lanes:
     return np.where(negative, -value, value)
 
 
+def power(a: Lanes, b: Lanes) -> Lanes:
+    """IEEE's pow. NumPy's takes the square root where one exponent of 0.5 serves all lanes."""
+    root = np.where(a == -np.inf, np.inf, np.sqrt(a) + 0.0)  # pow(-0.0, 0.5) is 0.0
+    return np.where(b == 0.5, root, np.power(a, b))
+
+
 _FLOAT64: dict[str, Operator] = {
     "exp": np.exp,
     "exp2": np.exp2,
@@ -97,7 +103,7 @@ _FLOAT64: dict[str, Operator] = {
     "lgamma": _each(_lgamma),
     "cbrt": np.cbrt,
     "rsqrt": lambda a: 1.0 / np.sqrt(a),
-    "pow": np.power,
+    "pow": power,
     "atan2": np.arctan2,
     "hypot": np.hypot,
 }

@@ -127,7 +127,8 @@ def _maximum_of(*values: Any) -> Any:
 
 def _round(value: Any, digits: Any = None) -> Any:
     if digits is None:
-        return saturating_int(np.rint(value))
+        whole = isinstance(value, (builtins.int, np.integer))
+        return saturating_int(value if whole else np.rint(value))
     if _is_python_number(value):
         return builtins.float(np.round(np.float64(value), digits))
     return np.round(value, digits)
