@@ -24,9 +24,7 @@ def reading(kind: str, array: str) -> str:
     return f"{'int' if kind == 'weak_int' else 'float'}({array}[i])"
 
 
-def column_kernel(
-    name: str, inputs: Sequence[tuple[str, str]], columns: Sequence[Column]
-) -> Any:
+def column_kernel(name: str, inputs: Sequence[tuple[str, str]], columns: Sequence[Column]) -> Any:
     """Row i of column k is stored to `whole[i, k]` or `real[i, k]`.
 
     `inputs` are names of variables with their kinds; the array of variable v is `v_in`. A column
@@ -54,7 +52,7 @@ def asked(executor: str, columns: Sequence[Column]) -> np.ndarray:
 def check_columns(
     executor: str, made: Any, columns: Sequence[Column], inputs: Sequence[np.ndarray]
 ) -> None:
-    """Run a `column_kernel`; every asked row has its value, all else and the inputs are as before."""
+    """Run a `column_kernel`; each asked row has its value, all else and the inputs are as before."""
     ask = asked(executor, columns)
     whole, real = poison(ask.shape, np.int64), poison(ask.shape, np.float64)
     before = [array.copy() for array in inputs]
@@ -65,7 +63,9 @@ def check_columns(
     wrong: list[str] = []
     for k, column in enumerate(columns):
         mine, other, nothing = (
-            (real, whole, untouched_real) if is_real(column.kind) else (whole, real, untouched_whole)
+            (real, whole, untouched_real)
+            if is_real(column.kind)
+            else (whole, real, untouched_whole)
         )
         expected = np.where(ask[:, k], column.values, nothing)
         wrong += differences(executor, column, mine[:, k], expected, inputs)
@@ -94,7 +94,7 @@ def differences(
 
 def column_distance(column: Column, actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """In ULP of the column's own kind; what that kind cannot hold is infinitely far."""
-    if column.kind != "float32":
+    if column.kind != "float32" or actual.dtype != np.float64:
         return ulp_distance(actual, expected)
     with np.errstate(all="ignore"):
         narrow = ulp_distance(actual.astype(np.float32), expected.astype(np.float32))

@@ -1,7 +1,7 @@
 """What kernels' operators and conversions mean, written with Python ints and NumPy floats alone.
 
 A kind is a dtype's name, or `weak_int` or `weak_float` for a Python number at run time. Results of
-whole kinds are kept as int64 modulo 2^64, those of real kinds as float64, which holds either exactly.
+whole kinds are kept as int64 modulo 2^64, those of real kinds as float64, which holds them exactly.
 Where CPython or NumPy raises, or the oracle reports a fault, the language still gives devices a
 value; a `Column` says so row by row.
 """
@@ -111,7 +111,6 @@ def joined(left: str, right: str) -> str | None:
 def result(operator: str, left: str, right: str) -> str | None:
     """The kind of a binary operation; None where the language refuses it."""
     if operator in COMPARISONS:
-        # Integers are compared as they are; a weak int beside a float takes its type.
         return "bool"
     if operator in EXTREMES:
         return joined(left, right)
@@ -179,7 +178,7 @@ def shift(operator: str, x: int, count: int, width: int) -> int:
 def shift_fits(operator: str, x: int, count: int) -> bool:
     if operator == ">>":
         return True
-    return 0 <= count and (x == 0 or (count < 64 and fits(x << count, "int64")))
+    return count >= 0 and (x == 0 or (count < 64 and fits(x << count, "int64")))
 
 
 _WHOLE: dict[str, Callable[[int, int], int]] = {

@@ -14,12 +14,18 @@ import numpy as np
 import pytest
 
 import sarek_numba as sarek
-
 from tests.conformance import numbers, operations
-from tests.conformance.columns import check_columns, column_kernel, reading
+from tests.conformance.columns import (
+    asked,
+    check_columns,
+    column_kernel,
+    differences,
+    reading,
+)
 from tests.conformance.generated import kernel
 from tests.conformance.numbers import KINDS, OPERATORS, Column
-from tests.executors import executors
+from tests.executors import executors, run
+from tests.kernels.case import Launch
 
 # float64 is meant here
 pytestmark = pytest.mark.filterwarnings("ignore::sarek_numba.errors.CompileWarning")
@@ -100,3 +106,48 @@ def test_a_wrong_value_is_found() -> None:
     wrong = [replace(columns[0], values=values), *columns[1:]]
     with pytest.raises(AssertionError, match=r"1 columns differ.*\n-x -> int8: 1 rows, first 3 "):
         check_columns("emulation", made, wrong, inputs)
+
+
+def _augmented_rights(left: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((left, "weak_int", "float32", "int64")))
+
+
+@lru_cache
+def _augmented(left: str) -> tuple[Any, list[tuple[Column, int]], list[str]]:
+    """A kernel of `element op= y`, its columns with their right operand, and those operands."""
+    rights = _augmented_rights(left)
+    columns = []
+    body = ["i = sarek.global_idx.x", "if i < len(ask):"]
+    body += [f"    y_{right} = {reading(right, f'y_{right}_in')}" for right in rights]
+    for which, right in enumerate(rights):
+        for operator in numbers.IN_PLACE:
+            text = f"x[i, {len(columns)}] {operator}= y_{right}"
+            column = numbers.binary(text, operator, left, right, *numbers.operands(left, right))
+            if column is not None:
+                guard = f"if ask[i, {len(columns)}]: " if column.guarded else ""
+                body.append(f"    {guard}{text}")
+                columns.append((column, which))
+    parameters = ["x", "ask", *(f"y_{right}_in" for right in rights)]
+    return kernel(f"augmented_{left}", parameters, body), columns, list(rights)
+
+
+@pytest.mark.parametrize("executor", executors())
+@pytest.mark.parametrize("left", numbers.STRONG)
+def test_augmented_assignment(left: str, executor: str) -> None:
+    """`a[i] op= v` is `a[i] = a[i] op v`, converted to the element's type once, by the store."""
+    made, pairs, rights = _augmented(left)
+    columns = [column for column, _ in pairs]
+    ask = asked(executor, columns)
+    x, _ = numbers.operands(left, left)
+    element = np.repeat(x[:, None], len(columns), axis=1)
+    expected = element.copy()
+    for k, column in enumerate(columns):
+        expected[:, k] = np.where(ask[:, k], numbers.stored(column, left), x)
+    inputs = [numbers.operands(left, right)[1] for right in rights]
+    with np.errstate(all="ignore"):
+        run(executor, made, Launch(4, 64, (element, ask, *inputs), ()))
+    wrong = []
+    for k, (column, which) in enumerate(pairs):
+        given = [x, inputs[which]]
+        wrong += differences(executor, column, element[:, k], expected[:, k], given)
+    assert not wrong, "\n".join(wrong)

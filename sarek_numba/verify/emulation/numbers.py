@@ -177,6 +177,8 @@ def convert(value: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu" and isinstance(value, (float, np.floating)):
         info = np.iinfo(dtype)
         return dtype.type(saturating_int(value, builtins.int(info.min), builtins.int(info.max)))
+    if dtype.kind == "f" and type(value) is builtins.int and value == saturating_int(value):
+        value = np.int64(value)  # NumPy would round twice, to float64 first
     if isinstance(value, np.generic):
         return value.astype(dtype)[()]
     return dtype.type(value)
