@@ -33,9 +33,10 @@ from sarek_numba.ir.types import BOOL, Scalar
 from sarek_numba.ir.walk import operands
 from sarek_numba.passes import interval
 from sarek_numba.passes.common import Types
+from sarek_numba.passes.differences import Differences
 from sarek_numba.passes.interval import EITHER, FALSE, TRUE, TYPE_RANGE, Interval, hull
-from sarek_numba.passes.refine import coordinate_key, type_interval
-from sarek_numba.passes.state import State
+from sarek_numba.passes.refine import type_interval
+from sarek_numba.passes.state import State, coordinate_key
 
 # A launch has at most 2^31 - 1 blocks along an axis and as many threads in a block. With 32-bit
 # indices it also has fewer than 2^31 threads along each axis.
@@ -99,6 +100,7 @@ class Evaluator:
         self.latest: dict[int, tuple[int, Interval | None]] = {}
         self.constants: dict[int, Interval] = {}
         self.types = types
+        self.differences = Differences(state, self.evaluate)
 
     def evaluate(self, expr: Expr) -> Interval | None:
         """Every value `expr` has in the present state; None if it is no integer and no bool."""
@@ -188,6 +190,12 @@ class Evaluator:
         if x is None or y is None:
             return EITHER if expr.op in COMPARISONS else None
         scalar = self._scalar(expr.left)
+        if expr.op is BinOp.SUB:
+            known = self.differences.between(expr.left, expr.right)
+            if known is not None:
+                exact = (max(x[0] - y[1], known[0]), min(x[1] - y[0], known[1]))
+                if exact[0] <= exact[1] and interval.fits(exact, scalar):
+                    return exact
         result, edge = interval.binary(expr.op, x, y, scalar)
         place = self._combined_place(expr)
         if place is not None and interval.fits(self._place_range(place), scalar):

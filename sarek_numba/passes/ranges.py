@@ -146,7 +146,10 @@ class _Analysis:
         self.returned: Interval | None = None
         self.evaluator = Evaluator(self.state, self.ranges, self._assume, self._call, self.types)
         self.evaluate = self.evaluator.evaluate
-        self.refiner = Refiner(self.state, self.evaluate, self.types, self.definitions)
+        self.differences = self.evaluator.differences
+        self.refiner = Refiner(
+            self.state, self.evaluate, self.types, self.definitions, self.differences
+        )
 
     def _assume(self, condition: Expr, truth: bool) -> bool:
         return self.refiner.assume(condition, truth)
@@ -162,6 +165,7 @@ class _Analysis:
 
     def _bind(self, var: Var, value: Interval | None) -> None:
         """`var` now holds a value; None is any value of its type."""
+        self.differences.forget(var)
         whole = type_interval(var.type)
         if whole is None:
             return
@@ -276,6 +280,8 @@ class _Analysis:
         while True:
             frame = _Frame(self.state.depth)
             self.frames.append(frame)
+            for var in loop.assigned:
+                self.differences.forget(var)
             ends = once(dict(inner), frame)
             self.frames.pop()
             if not self._grow(loop, inner, frame.continues):
@@ -374,6 +380,7 @@ class _Analysis:
         result = self.returned
         self.state, self.frames, self.returned, self.evaluator, self.refiner = outer
         self.evaluate = self.evaluator.evaluate
+        self.differences = self.evaluator.differences
         if type_interval(function.result) is None or result is None:
             return None
         return hull(result, (0, 0)) if falls_off else result

@@ -16,7 +16,6 @@ from sarek_numba.ir.nodes import (
     BinOp,
     Cast,
     Const,
-    Coordinate,
     Expr,
     Index,
     Unary,
@@ -26,8 +25,9 @@ from sarek_numba.ir.nodes import (
 from sarek_numba.ir.types import BOOL, Scalar
 from sarek_numba.ir.walk import walk_exprs
 from sarek_numba.passes.common import Types
+from sarek_numba.passes.differences import Differences
 from sarek_numba.passes.interval import TYPE_RANGE, Interval, fits
-from sarek_numba.passes.state import State
+from sarek_numba.passes.state import State, coordinate_key
 
 _NEGATED = {
     BinOp.EQ: BinOp.NE,
@@ -38,12 +38,6 @@ _NEGATED = {
     BinOp.LE: BinOp.GT,
 }
 _MIRRORED = {BinOp.GT: BinOp.LT, BinOp.GE: BinOp.LE}
-_ORDER = {coordinate: number for number, coordinate in enumerate(Coordinate)}
-
-
-def coordinate_key(index: Index) -> int:
-    """The key of a coordinate in a `State`."""
-    return -1 - (3 * _ORDER[index.coordinate] + index.axis)
 
 
 def is_stable(expr: Expr) -> bool:
@@ -67,6 +61,7 @@ class Refiner:
     evaluate: Callable[[Expr], Interval | None]
     types: Types
     definitions: dict[int, Expr]
+    differences: Differences
 
     def assume(self, expr: Expr, truth: bool) -> bool:
         """Narrow the state to where `expr` is `truth`; False if that cannot be."""
@@ -119,6 +114,8 @@ class Refiner:
                 bounds = y, x
             case _:
                 bounds = _without(x, y), _without(y, x)
+        if op is not BinOp.NE:
+            self.differences.learn(op, left, right)
         return self.constrain(left, bounds[0]) and self.constrain(right, bounds[1])
 
     def constrain(self, expr: Expr, bounds: Interval) -> bool:

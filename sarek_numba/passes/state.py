@@ -2,16 +2,26 @@
 
 A state is a stack of layers, each holding what was learnt since a branch was entered: entering
 costs nothing, joining costs what the branches changed, whatever else there is. A key is the id
-of a variable, or a number below zero for a coordinate of the launch.
+of a variable, a number below zero for a coordinate of the launch, or a pair: their difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sarek_numba.ir.nodes import Coordinate, Index
 from sarek_numba.passes.interval import Interval, hull
 
-Layer = dict[int, Interval]
+Term = tuple[int, int]  # a variable or coordinate, and how often it was bound
+Key = int | tuple[Term, Term]  # a variable or coordinate, or the difference of two
+Layer = dict[Key, Interval]
+
+_ORDER = {coordinate: number for number, coordinate in enumerate(Coordinate)}
+
+
+def coordinate_key(index: Index) -> int:
+    """The key of a coordinate in a `State`."""
+    return -1 - (3 * _ORDER[index.coordinate] + index.axis)
 
 
 class State:
@@ -27,14 +37,14 @@ class State:
     def depth(self) -> int:
         return len(self._layers)
 
-    def get(self, key: int) -> Interval | None:
+    def get(self, key: Key) -> Interval | None:
         for layer in reversed(self._layers):
             known = layer.get(key)
             if known is not None:
                 return known
         return None
 
-    def set(self, key: int, value: Interval) -> None:
+    def set(self, key: Key, value: Interval) -> None:
         self._layers[-1][key] = value
         self.touch()
 
