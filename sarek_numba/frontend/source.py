@@ -38,6 +38,7 @@ class Source:
     tree: FunctionNode | ast.Lambda | None
     positions: tuple[tuple[int | None, int | None, int | None, int | None], ...]
     tests: dict[tuple[int, int], ast.expr]
+    choices: dict[int, list[ast.expr]]
 
     @property
     def file(self) -> str:
@@ -69,6 +70,16 @@ class Source:
             if inner is None:
                 break
         return whole if node is None or not operand else self.span_of_tree(node)
+
+    def span_of_choice(self, whole: Span, parts: list[Span]) -> Span:
+        """Where the innermost `and`, `or`, conditional expression or chain of comparisons is
+        written that holds all parts; `whole` if there is none.
+        """
+        for node in reversed(self.choices.get(whole.line, [])):  # inner ones come later
+            span = self.span_of_tree(node)
+            if all(_holds(span, part) for part in (whole, *parts)):
+                return span
+        return whole
 
     def span_of_name(self, name: str, near: Span) -> Span:
         """Where the statement at `near` reads a name; `near` if that is not known."""
@@ -145,7 +156,7 @@ def read(function: FunctionType) -> Source:
         assert isinstance(consumed, ast.FunctionDef)
         function = recompile(function, consumed)
     positions = tuple(function.__code__.co_positions())
-    return Source(function, original, tree, positions, _tests(tree))
+    return Source(function, original, tree, positions, _tests(tree), _choices(tree))
 
 
 def _tests(tree: ast.AST | None) -> dict[tuple[int, int], ast.expr]:
@@ -164,6 +175,29 @@ def _tests(tree: ast.AST | None) -> dict[tuple[int, int], ast.expr]:
         for name in _BODIES:
             pending += getattr(node, name, ())
     return found
+
+
+def _choices(tree: ast.AST | None) -> dict[int, list[ast.expr]]:
+    """Expressions that evaluate a part of themselves, by each line that they cover."""
+    found: dict[int, list[ast.expr]] = {}
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, (ast.BoolOp, ast.IfExp, ast.Compare)):
+            continue
+        if not isinstance(node, ast.Compare) or len(node.ops) > 1:
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                found.setdefault(line, []).append(node)
+    return found
+
+
+def _holds(outer: Span, inner: Span) -> bool:
+    """Whether a place lies within another; one without columns is its whole line."""
+    if inner.column is None or inner.end_line is None or outer.end_line is None:
+        return False
+    starts = (outer.line, outer.column or 0) <= (inner.line, inner.column)
+    return starts and (inner.end_line, inner.end_column or 0) <= (
+        outer.end_line,
+        outer.end_column or 0,
+    )
 
 
 def parse(function: FunctionType) -> FunctionNode | ast.Lambda | None:

@@ -455,7 +455,6 @@ def superstep_in_a_divergent_branch(out, n):
 
 @refused("old == 0")
 def under_the_old_value_of_an_atomic(out):
-    t = sarek.thread_idx.x
     old = sarek.atomic.add(out, 0, 1)
     if old == 0:
         sarek.barrier()  # BUG

@@ -318,7 +318,9 @@ class FunctionLowering:
         target = self.homes.type_of(statement.target.name)
         then, orelse = (self.arm(arm, target) for arm in (statement.then, statement.orelse))
         if isinstance(then, Cell) and isinstance(orelse, Cell):
-            return Cell(choose(condition, then.expr, orelse.expr, self.span(statement)))
+            parts = [part.span for part in (condition, then.expr, orelse.expr) if part.span]
+            span = self.typed.source.span_of_choice(self.span(statement), parts)
+            return Cell(choose(condition, then.expr, orelse.expr, span))
         return self.choose_parts(condition, then, orelse, statement)
 
     def choose_parts(self, condition: Expr, then: Value, orelse: Value, statement: Choose) -> Value:
