@@ -23,6 +23,7 @@ from sarek_numba.frontend.lower.function import FunctionLowering
 from sarek_numba.frontend.lower.parameters import array_info, array_parameter
 from sarek_numba.frontend.lower.program import Helper, Program, Scope
 from sarek_numba.frontend.lower.renumber import renumbered
+from sarek_numba.frontend.lower.temporaries import fold_temporaries
 from sarek_numba.frontend.lower.values import NOTHING, Cell, TupleValue, Value
 from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.structure import structure
@@ -95,7 +96,7 @@ def lower(
             index_bits=index_bits,
             span=typed.source.span_of_definition(),
         )
-        return renumbered(kernel)
+        return renumbered(fold_temporaries(kernel, program.ids.temporaries))
 
 
 def is_pure(typed: t.Typed, statement: ir.Assign) -> bool:

@@ -29,6 +29,7 @@ class Ids:
 
     def __init__(self) -> None:
         self.next = 0
+        self.temporaries: set[int] = set()  # bound by the emitter, under no name of the user
 
     def var(self, name: str, type: ElementType, mutable: bool = False) -> Var:
         self.next += 1
@@ -89,6 +90,7 @@ class Emitter:
         if isinstance(expr, Const):
             return expr
         var = self.ids.var(name, type_of(expr))
+        self.ids.temporaries.add(var.id)
         self.emit(Assign(LVar(var), expr, span=expr.span))
         return VarRef(var, span=expr.span)
 
