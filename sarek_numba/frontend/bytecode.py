@@ -58,8 +58,17 @@ class _Interpreter(interpreter.Interpreter):  # type: ignore[misc] # Numba ships
         super().__init__(identity)
         self.early_reads: dict[str, ir.Loc] = {}
 
+    def _start_new_block(self, offset: int) -> None:
+        self._pushed: Any = None
+        super()._start_new_block(offset)
+
     def _dispatch(self, inst: Any, kws: Any) -> Any:
-        self.loc: Any = ir.Loc(self.loc.filename, inst.lineno, inst.offset - _FIXED_OFFSET)
+        place = ir.Loc(self.loc.filename, inst.lineno, inst.offset - _FIXED_OFFSET)
+        if inst.opname.endswith(("IF_TRUE", "IF_FALSE")) and self._pushed is not None:
+            place = self._pushed  # CPython 3.11 may give the jump the place of an earlier operand
+        elif inst.opname not in ("COPY", "TO_BOOL", "NOP", "EXTENDED_ARG"):
+            self._pushed = place
+        self.loc: Any = place
         return super()._dispatch(inst, kws)
 
     def get(self, name: str) -> Any:
@@ -142,7 +151,7 @@ def _settle_raises(function_ir: ir.FunctionIR, source: Source) -> None:
         exception = defined.get(last.exception.name) if last.exception is not None else None
         arguments = None if exception is None else _assertion(exception.value, defined)
         if exception is None or arguments is None:
-            raise CompileError(
+            raise UnsupportedConstruct(
                 Diagnostic(
                     UnsupportedConstruct,
                     "`raise` is not part of the kernel language",

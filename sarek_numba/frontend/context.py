@@ -147,14 +147,11 @@ def attribute(owner: Type, name: str) -> tuple[Type, Operation | None, Any]:
     if isinstance(owner, CompileTime):
         return _object_attribute(owner.value, name)
     raise Refusal(
-        f"{describe(owner)} has no attribute {name!r} in a kernel", _INSTEAD.get(name), UnknownName
+        f"{describe(owner)} has no attribute {name!r} in a kernel",
+        "use operators and the functions of math, numpy and sarek.math",
+        UnknownName,
     )
 
-
-_INSTEAD = {
-    "real": "a real number is its own real part",
-    "dtype": "write the type itself, as in sarek.float32",
-}
 
 MISSING = object()
 
@@ -204,7 +201,7 @@ def _object_attribute(value: Any, name: str) -> tuple[Type, Operation | None, An
             hint = "write sarek.const.array_like(a) in the kernel, or pass the array as an argument"
         raise Refusal(
             f"attributes of a {type(value).__name__} cannot be used in a kernel",
-            hint or "capture the number itself",
+            hint or "give the number itself a name around the kernel, and use that",
             UnsupportedConstruct,
         )
     try:
@@ -240,11 +237,14 @@ _CLOSE = 0.7
 # --- calls ----------------------------------------------------------------------------------------
 
 
-def find_rule(callee: Any) -> rules.Rule:
-    """The rule of a Python object that is called; a `Refusal` where there is none."""
+def find_rule(callee: Any, name: str | None = None) -> rules.Rule:
+    """The rule of a Python object that is called; a `Refusal` where there is none.
+
+    `name` is how the kernel writes it.
+    """
     found = rules.lookup(callee) or constructor(callee)
     if found is None:
-        raise not_callable(callee)
+        raise not_callable(callee, name or name_of(callee))
     return found
 
 
@@ -258,7 +258,7 @@ def device_function(callee: Any) -> FunctionType | None:
     return None
 
 
-def not_callable(callee: Any) -> Refusal:
+def not_callable(callee: Any, name: str) -> Refusal:
     """Why an object cannot be called in a kernel."""
     if isinstance(callee, language.NotYet):
         return refused(callee)
@@ -266,10 +266,10 @@ def not_callable(callee: Any) -> Refusal:
     if builtin is not None:
         return builtin
     if isinstance(callee, FunctionType):
-        name = name_of(callee)
+        library = name_of(callee) != callee.__name__
         return Refusal(
             f"{name}() is an ordinary Python function, not a device function",
-            "decorate it with @sarek.function" if name == callee.__name__ else _hint_for(callee),
+            _hint_for(callee) if library else "decorate it with @sarek.function",
             UnsupportedConstruct,
         )
     if is_captured_array(CompileTime(callee)):
@@ -280,20 +280,24 @@ def not_callable(callee: Any) -> Refusal:
             "call a @sarek.function, or a function of math, numpy or sarek",
             UnsupportedConstruct,
         )
-    return Refusal(
-        f"{name_of(callee)}() has no meaning in a kernel", _hint_for(callee), UnsupportedConstruct
-    )
+    return Refusal(f"{name}() has no meaning in a kernel", _hint_for(callee), UnsupportedConstruct)
 
 
-_MAKERS = ("array", "arange", "empty", "full", "linspace", "ones", "zeros")
+_MAKERS = ("array", "empty", "full", "linspace", "ones", "zeros")
 
 
 def _hint_for(callee: Any) -> str:
-    if getattr(callee, "__name__", None) in _MAKERS:
+    name = getattr(callee, "__name__", None)
+    owner = type(getattr(callee, "__self__", None)).__name__
+    if name in _MAKERS:
         return (
             "sarek.local.array(shape, dtype) makes an array for a thread, "
             "sarek.shared.array one for a block"
         )
+    if name == "arange":
+        return "write range(...)"
+    if owner in ("Random", "RandomState"):
+        return "pass random numbers in an array"
     return "write it as a @sarek.function, or compute it before the launch"
 
 

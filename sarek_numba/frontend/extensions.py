@@ -133,7 +133,11 @@ def _described(value: Any) -> str:
         return f"the module {name}"
     if isinstance(value, type):
         return f"the type {name}"
-    return f"the function {name}()" if callable(value) and value is not Ellipsis else name
+    if callable(value):
+        return f"the function {name}()"
+    if " at 0x" in name:
+        return f"an object of class {type(value).__name__}"
+    return name
 
 
 class _Identity:

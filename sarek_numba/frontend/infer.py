@@ -163,6 +163,7 @@ class _Stage:
 
     def _joined_result(self, returns: list[tuple[Any, Type]]) -> Type:
         result: Type | None = None
+        first: Any = None
         for inst, kind in returns:
             if isinstance(kind, (types.Array, CompileTime, SliceType)):
                 self._refuse(
@@ -177,14 +178,23 @@ class _Stage:
                 self._refuse(inst, refusal.message, refusal.hint, refusal.error)
                 continue
             if joined is None:
-                self._refuse(
-                    inst,
-                    f"the function returns {describe(result)} or {describe(kind)}",
-                    "return one type on all paths",
-                )
+                self._refuse_results(first, result, inst, kind)
             else:
                 result = joined
+            first = first or inst
         return types.none if result is None else result
+
+    def _refuse_results(self, first: Any, result: Type, inst: Any, kind: Type) -> None:
+        name = self.source.original.__name__
+        self.diagnostics.append(
+            Diagnostic(
+                TypingError,
+                f"{name}() returns {describe(result)} or {describe(kind)}",
+                self.source.span_of(inst),
+                "return one type on all paths",
+                ((self.source.span_of(first), f"{describe(result)} here"),),
+            )
+        )
 
 
 def _drop_undefined(function_ir: ir.FunctionIR) -> None:

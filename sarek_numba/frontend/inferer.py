@@ -274,15 +274,16 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
 
     def _no_join(self, target: ir.Var, first: str, second: str) -> Refusal:
         both = f"{first} or {second}, which have no common type"
-        hint = "convert one of them"
-        if "None" in (first, second):
-            hint = "give a number on both paths, or test the argument with `is None` first"
         if not target.is_temp:
             name = target.unversioned_name
-            return Refusal(f"{name!r} holds {both}", f"{hint}, or use two names")
+            hint = "convert one of them, or use two names"
+            if "None" in (first, second):
+                hint = "give it a number on every path"
+            return Refusal(f"{name!r} holds {both}", hint)
         if target.name in self._returned:
-            return Refusal(f"the function returns {both}", "return one type on all paths")
-        return Refusal(f"this expression gives {both}", hint)
+            name = self.source.original.__name__
+            return Refusal(f"{name}() returns {both}", "return one type on all paths")
+        return Refusal(f"this expression gives {both}", "convert one of them")
 
     def _attribute(self, inst: Any, target: ir.Var, expr: Any) -> None:
         (owner,) = self._types((expr.value,))
@@ -337,7 +338,8 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
             return
         keywords = dict(expr.kws)
         named = {name: self.typevars[v.name].type for name, v in keywords.items()}
-        rule, name = find_rule(callee.value), name_of(callee.value)
+        name = self._written(expr.func, callee.value)
+        rule = find_rule(callee.value, name)
         variables = bind(name, rule, tuple(expr.args), keywords)
         try:
             operation = rule(*bind(name, rule, self._types(expr.args), named))
@@ -345,6 +347,11 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
             refusal.operand = _as_written(refusal.operand, expr, variables)
             raise
         self._settle(expr, target.name, operation, variables)
+
+    def _written(self, variable: ir.Var, callee: Any) -> str:
+        """A callee as the kernel writes it."""
+        path = self._paths.get(variable.name)
+        return name_of(callee) if path is None else ".".join((path[0], *path[1]))
 
     def _call_device_function(self, target: ir.Var, expr: Any, function: FunctionType) -> None:
         arguments = _bind(function, tuple(expr.args), dict(expr.kws))
@@ -423,7 +430,8 @@ def different(target: ir.Var, what: str) -> Refusal:
     """The refusal of a variable that names one array here and another there."""
     name = target.unversioned_name
     shown = "this expression gives" if target.is_temp else f"{name!r} names"
-    return Refusal(f"{shown} different {what}", "use two names, or choose the index instead")
+    hint = "choose the index instead, or use each in a branch of its own"
+    return Refusal(f"{shown} different {what}", hint)
 
 
 def _raise(refusal: Refusal) -> None:

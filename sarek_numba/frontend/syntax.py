@@ -12,6 +12,11 @@ from collections.abc import Iterator
 from sarek_numba.errors import Diagnostic, UnsupportedConstruct
 from sarek_numba.frontend.source import Source, is_superstep
 
+
+class _DoubleStar(ast.keyword):
+    """The kind of `**` in a call, which the tree has as a keyword without a name."""
+
+
 _REFUSED: dict[type[ast.AST], tuple[str, str | None]] = {
     ast.NamedExpr: ("the walrus `:=`", "assign on a line of its own"),
     ast.JoinedStr: ("an f-string", "a kernel has no strings"),
@@ -41,6 +46,7 @@ _REFUSED: dict[type[ast.AST], tuple[str, str | None]] = {
     ast.ImportFrom: ("`import`", "import outside of the kernel"),
     ast.Delete: ("`del`", "leave the name alone, or store zero into the element"),
     ast.Starred: ("`*` before an expression", "write the items one by one"),
+    _DoubleStar: ("`**` in a call", "write the arguments one by one"),
     ast.MatMult: ("the operator `@`", "write the loops"),
 }
 
@@ -48,15 +54,22 @@ _REFUSED: dict[type[ast.AST], tuple[str, str | None]] = {
 def check(source: Source) -> list[Diagnostic]:
     """Everything in the tree that is outside the kernel language."""
     tree = source.tree
+    if tree is None:
+        return []
     if not isinstance(tree, ast.FunctionDef):
-        return [] if tree is None else [_refusal(source, tree)]
+        return [_no_definition(source, tree)]
     found = [*_parameters(source, tree)]
     for node in _walk(tree.body):
         if _kind(node) in _REFUSED or (isinstance(node, ast.With) and not _allowed(node, source)):
             found.append(_refusal(source, node))
         elif isinstance(node, ast.With):
             found += _jumps_out(source, node)
-    return sorted(found, key=lambda d: (d.span.line, d.span.column or 0) if d.span else (0, 0))
+        elif isinstance(node, ast.Assert) and not _has_plain_message(node):
+            found.append(_computed_message(source, node))
+    unique = {(d.message, d.span): d for d in found}  # a jump may leave several supersteps
+    return sorted(
+        unique.values(), key=lambda d: (d.span.line, d.span.column or 0) if d.span else (0, 0)
+    )
 
 
 def _walk(body: list[ast.stmt]) -> Iterator[ast.AST]:
@@ -71,6 +84,8 @@ def _walk(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 def _kind(node: ast.AST) -> type[ast.AST]:
     """What decides about a node: for arithmetic its operator, which itself has no place."""
+    if isinstance(node, ast.keyword):
+        return _DoubleStar if node.arg is None else ast.keyword
     return type(node.op) if isinstance(node, (ast.BinOp, ast.AugAssign)) else type(node)
 
 
@@ -85,6 +100,34 @@ def _refusal(source: Source, node: ast.AST) -> Diagnostic:
         f"{name} is not part of the kernel language",
         source.span_of_tree(node),
         hint,
+    )
+
+
+def _no_definition(source: Source, tree: ast.AsyncFunctionDef | ast.Lambda) -> Diagnostic:
+    asynchronous = isinstance(tree, ast.AsyncFunctionDef)
+    return Diagnostic(
+        UnsupportedConstruct,
+        f"{'an `async def`' if asynchronous else 'a lambda'} cannot be a kernel",
+        source.span_of_definition(),
+        "write a plain `def`",
+    )
+
+
+def _has_plain_message(node: ast.Assert) -> bool:
+    message = node.msg
+    return message is None or (
+        isinstance(message, (ast.Constant, ast.JoinedStr))
+        and (isinstance(message, ast.JoinedStr) or isinstance(message.value, str))
+    )
+
+
+def _computed_message(source: Source, node: ast.Assert) -> Diagnostic:
+    assert node.msg is not None
+    return Diagnostic(
+        UnsupportedConstruct,
+        "the message of an `assert` is a constant string",
+        source.span_of_tree(node.msg),
+        "write it in quotes; the oracle names the thread that failed",
     )
 
 

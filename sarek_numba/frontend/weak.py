@@ -209,10 +209,21 @@ def check_fit(constant: Type, type: Type) -> None:
         if not fits(value, type):
             raise Refusal(
                 f"the integer {value} does not fit {type}",
-                f"use a wider type, or write sarek.{type}({value % (1 << type.bitwidth)}) "
-                "if the wrapped value is meant",
+                _hint_to_fit(value, type),
                 errors.ConstantOverflow,
             )
+
+
+def _hint_to_fit(value: int, type: Type) -> str:
+    if fits(value, types.uint64):
+        wide = "write sarek.uint64(...) around it" if value >= 1 << 63 else "use a wider type"
+    elif fits(value, types.int64):
+        wide = "use a signed type" if value >= type.minval >> 1 else "use a wider type"
+    else:
+        return "no integer type is wider than 64 bits: use a float"
+    wrapped = value % (1 << type.bitwidth)
+    wrapped -= (1 << type.bitwidth) * (wrapped > type.maxval)
+    return f"{wide}, or write sarek.{type}({wrapped}) if the wrapped value is meant"
 
 
 def meet(weak: Type, strong: Type) -> Type:

@@ -363,7 +363,7 @@ def tuple_plus_number(x, n):
 
 
 def tuple_concatenation(x, n):
-    t = (1, 2) + (3,)
+    t = (n, 2) + (3,)
     x[0] = t[0]
 
 
@@ -435,7 +435,7 @@ def conditional_array(x, n, small):
 def rebound_parameter(x, n, m):
     for k in range(n):
         x = m[k]
-        x[0] = 1
+    x[0] = 1
 
 
 def tuple_of_no_common_type(x, n, small):

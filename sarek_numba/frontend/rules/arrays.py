@@ -87,7 +87,7 @@ def _check_subscript(item: Type) -> None:
     if isinstance(item, CompileTime) and item.value is Ellipsis:
         hint = "write a colon for each axis"
     elif isinstance(item, types.NoneType):
-        hint = "views keep the axes of their array"
+        hint = "a view has no new axes"
     elif isinstance(item, types.Array):
         hint = "write a loop over the indices"
     raise Refusal(f"an index is an integer or a slice, not {describe(item)}", hint)
@@ -180,11 +180,11 @@ def common_item(items: Type) -> Type:
 @rule(operator.setitem)
 def set_item(array: Type, index: Type, value: Type) -> Operation:
     if not isinstance(array, types.Array):
-        hint = "build a new tuple" if isinstance(array, types.BaseTuple) else "store into an array"
+        hint = "build a new tuple" if isinstance(array, types.BaseTuple) else "store into arrays"
         if is_captured_array(array):
             hint = "pass the array as an argument"
         with operand(0):
-            raise Refusal(f"{describe(array)} cannot be written to", hint)
+            raise Refusal(f"{describe(array)} has no elements to store into", hint)
     with operand(0):
         require_writable(array)
     with operand(1):

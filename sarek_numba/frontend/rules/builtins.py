@@ -69,7 +69,9 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Operation]:
 
     def resolve(*args: Type) -> Operation:
         if len(args) == 1 and isinstance(args[0], types.BaseTuple):
-            raise Refusal(f"{name}() of a tuple", "name its items one by one")
+            raise Refusal(
+                f"{name}() takes numbers, not {describe(args[0])}", "name its items one by one"
+            )
         if len(args) < 2:
             raise Refusal(f"{name}() takes at least two numbers", f"write {name}(a, b)")
         require_numbers(function, *args)
@@ -237,7 +239,7 @@ _HINTS = {
     "tuple": "write the items in parentheses",
     "complex": "use two floats",
     "reversed": "write range(n - 1, -1, -1)",
-    "isinstance": "a kernel is typed when it is compiled",
+    "isinstance": "types are known when the kernel is compiled: leave the test out",
     "str": "a kernel has no strings",
     "repr": "a kernel has no strings",
     "map": "write a loop",

@@ -42,6 +42,7 @@ from sarek_numba.frontend.weak import (
     is_integer,
     is_real,
     is_whole,
+    operand,
     promote,
 )
 from sarek_numba.ir.nodes import BinOp, UnOp
@@ -329,16 +330,17 @@ def reinterpret(x: Type, dtype: Type) -> Operation:
     from sarek_numba.frontend.rules.types import element_type
 
     require_numbers(mathematics.reinterpret, x)
-    target = element_type(dtype)
-    operand = default_type(x)
-    if is_bool(operand) or is_bool(target):
+    with operand(1):
+        target = element_type(dtype)
+    given = default_type(x)
+    if is_bool(given) or is_bool(target):
         raise Refusal("sarek.math.reinterpret of a bool", "write int(x), or x != 0")
-    if operand.bitwidth != target.bitwidth:
+    if given.bitwidth != target.bitwidth:
         raise Refusal(
-            f"sarek.math.reinterpret of {operand} as {target}, which differ in width",
+            f"sarek.math.reinterpret of {given} as {target}, which differ in width",
             "convert to a type of the same width first",
         )
-    return Operation(Intrinsic("reinterpret"), (operand,), target)
+    return Operation(Intrinsic("reinterpret"), (given,), target)
 
 
 assert absolute is lookup(abs)

@@ -125,6 +125,8 @@ def require_numbers(function: Any, *operands: Type) -> None:
         hint = "test it first with `is None`"
     elif any(isinstance(operand, types.BaseTuple) for operand in operands):
         hint = "name the items of the tuple, as in t[0]"
+    elif any(isinstance(getattr(operand, "value", None), str) for operand in operands):
+        hint = "a kernel has no strings"
     elif any(isinstance(operand, CompileTime) and callable(operand.value) for operand in operands):
         hint = "call it, as in f(x)"
     raise Refusal(f"{sign} is not defined for {described}", hint)
