@@ -46,9 +46,10 @@ def _merge_phis(nodes: dict[int, Node]) -> None:
     copied: dict[str, str] = {}
     for node in nodes.values():
         for statement in node.statements:
-            if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Var):
-                if statement.target.is_temp:
-                    copied[statement.target.name] = statement.value.name
+            if not isinstance(statement, ir.Assign) or not statement.target.is_temp:
+                continue
+            if isinstance(statement.value, ir.Var):
+                copied[statement.target.name] = statement.value.name
 
     def origin(variable: ir.Var | None) -> str | None:
         name = None if variable is None else variable.name
@@ -237,7 +238,8 @@ class _Folder:
         like = chosen.target
         chosen.incoming[node.label] = target
         self.uses[target.name] = 1
-        node.statements.append(Choose(target, branch.cond, *arms, branch.loc, like))
+        then, orelse = arms
+        node.statements.append(Choose(target, branch.cond, then, orelse, branch.loc, like))
 
     def follow_of(self, node: Node) -> int | None:
         """Where both ways of a branch meet directly, or None."""

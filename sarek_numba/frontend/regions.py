@@ -9,6 +9,7 @@ with flags.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from numba.core import ir
 
@@ -40,7 +41,7 @@ class Choose:
     like: ir.Var | None
 
 
-Statement = ir.Stmt | Choose
+Statement: TypeAlias = ir.Stmt | Choose
 
 
 @dataclass(slots=True)

@@ -100,7 +100,7 @@ class EmulatedThread:
         return EmulatedArray(frozen)
 
     def atomic(self, op: AtomicOp, array: Any, index: Any, value: Any, compare: Any) -> Any:
-        old = None if op is AtomicOp.STORE else array[index]
+        old: Any = None if op is AtomicOp.STORE else array[index]
         if op is AtomicOp.LOAD:
             return old
         new = convert(value, array.dtype)
