@@ -166,7 +166,8 @@ def _constant_array(
 ) -> View:
     element = scalar_of(type.dtype)
     name = lowering.name_of(statement.target.name)
-    source = statement.value.name if isinstance(statement.value, _NAMED) else None
+    value = statement.value if isinstance(statement, ir.Assign) else None
+    source = value.name if isinstance(value, _NAMED) else None
     if name == "t":
         name = source if isinstance(source, str) else "table"
     var = lowering.ids.var(user_name(name), Array(element, MemSpace.CONSTANT))
