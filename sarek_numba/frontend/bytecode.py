@@ -8,7 +8,6 @@ SSA. Raises `CompileError` for bytecode that is outside the kernel language.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from numba.core import bytecode, interpreter, ir, types
@@ -17,13 +16,12 @@ from numba.core.bytecode import _FIXED_OFFSET
 from numba.core.errors import (
     NotDefinedError,
     NumbaError,
-    NumbaIRAssumptionWarning,
     UnsupportedBytecodeError,
 )
-from numba.core.ssa import reconstruct_ssa
 
 from sarek_numba.errors import CompileError, Diagnostic, UnboundLocal, UnsupportedConstruct
 from sarek_numba.frontend.source import Source
+from sarek_numba.frontend.ssa import construct_ssa
 from sarek_numba.frontend.tails import merge_tails
 from sarek_numba.span import Span
 
@@ -40,9 +38,7 @@ def interpret(source: Source, argument_types: tuple[types.Type, ...]) -> ir.Func
     dead_branch_prune(function_ir, argument_types)
     _settle_raises(function_ir, source)
     merge_tails(function_ir, source.span_of)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumbaIRAssumptionWarning)
-        reconstruct_ssa(function_ir)
+    construct_ssa(function_ir)
     _mark_undefined(function_ir)
     _order_phis(function_ir)
     return function_ir
