@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from sarek_numba.codegen.aliasing import aliasing_name, aliasing_types
 from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.codegen.namer import Namer
 from sarek_numba.codegen.prelude import Prelude
@@ -73,6 +74,7 @@ class _Program:
         self.prelude = Prelude(dialect)
         self.printer = Statements(dialect, self.prelude, self.namer)
         self.written = _written_parameters(kernel)
+        self.printer.aliasing = aliasing_types(kernel) if dialect.aliasing else frozenset()
         self.structures: list[str] = []
         self.static_shared_bytes = 0
 
@@ -86,6 +88,7 @@ class _Program:
         helpers = [self._helper(function) for function in self.kernel.functions]
         body = self._kernel(name)
         parts = [
+            *self._aliasing_definitions(),
             *self.structures,
             *(["\n".join(constants)] if constants else []),
             *self.prelude.definitions,
@@ -102,6 +105,11 @@ class _Program:
             if re.search(rf"\b{self.dialect.types[scalar]}\b", text):
                 lines += needed
         return "\n".join(lines) + "\n\n"
+
+    def _aliasing_definitions(self) -> list[str]:
+        names = sorted(self.dialect.types[scalar] for scalar in self.printer.aliasing)
+        lines = [self.dialect.aliasing.format(type=n, name=aliasing_name(n)) for n in names]
+        return ["\n".join(lines)] if lines else []
 
     # --- declarations ---
 
@@ -122,6 +130,7 @@ class _Program:
             self.static_shared_bytes += size * decl.element.bits // 8
             return f"{space} {element} {name}[{size}];"
         pointer = f"{self.dialect.pointer_space[MemSpace.SHARED]} ".lstrip()
+        element = self.printer.pointed_type(decl.element)
         byte = self.dialect.types[Scalar.UINT8]
         base = f"({pointer}{byte} *){DYNAMIC_SHARED}"
         start = f"({base} + {decl.offset})" if decl.offset else DYNAMIC_SHARED
@@ -205,7 +214,7 @@ class _Program:
             case _:
                 return f"{self._value_type(var.type)} {self._name(var)}"
         words = [self.dialect.pointer_space[space], "" if written else "const"]
-        words += [self._element(element), f"*{self._name(var)}"]
+        words += [self.printer.pointed_type(element), f"*{self._name(var)}"]
         return " ".join(filter(None, words))
 
     def _name(self, var: Var) -> str:

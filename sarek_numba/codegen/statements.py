@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
+from sarek_numba.codegen.aliasing import aliasing_name
 from sarek_numba.codegen.deep import DEEPEST, depth_of, split
 from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.codegen.expressions import Expressions, type_name
@@ -80,6 +81,7 @@ class Statements(Expressions):
         super().__init__(dialect, prelude)
         self.namer = namer
         self.results: dict[str, str] = {}  # C type of each helper's result
+        self.aliasing: frozenset[Scalar] = frozenset()  # elements spelled so that they may alias
         self.lines: list[str] = []
         self._depth = 1
         self._parts = 0  # ids of variables of the printer's own count down from here
@@ -107,6 +109,12 @@ class Statements(Expressions):
         name = self.type(element)
         assert isinstance(element, Scalar)
         return self.dialect.memory_types.get(element, name)
+
+    def pointed_type(self, element: ElementType) -> str:
+        """The C type of an element behind a pointer, where others may overlap it."""
+        if element in self.aliasing:
+            return aliasing_name(self.type(element))
+        return self.memory_type(element)
 
     def declare_name(self, var: Var) -> str:
         """Give a variable its name in the present scope."""
@@ -367,7 +375,8 @@ class Statements(Expressions):
     ) -> str:
         if op is AtomicOp.LOAD:
             place = f"{self.dialect.pointer_space[space]} ".lstrip()
-            return self.dialect.volatile.format(pointer, space=place, type=self.type(scalar))
+            type = self.pointed_type(scalar)
+            return self.dialect.volatile.format(pointer, space=place, type=type)
         native = self.dialect.atomics.get((op, scalar))
         if native is not None:
             return native.format(pointer, *(self.typed(self.expression(e)).code for e in given))

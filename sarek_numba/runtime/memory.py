@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,17 @@ from sarek_numba.runtime.device import Bytes, Driver
 AnyArray = npt.NDArray[Any]
 
 _ALIGNMENT = 16  # what malloc gives; the widest element has 8 bytes
+_MOST_WORK = 100_000  # of deciding whether two strided arrays share an element; some milliseconds
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
     """Bytes [start, end) of host memory, and the positions of the arrays in it.
 
-    `staging` is None for memory used as it lies; "elements" for one array whose elements are copied
-    to a C-contiguous one; "bytes" for overlapping arrays of mixed elements whose common start is
-    not aligned for all of them. The copy of a "bytes" region has `phase` unused bytes before the
-    extent.
+    `staging` is None for memory used as it lies; "elements" for one array, passed once or several
+    times, whose elements are copied to a C-contiguous one; "bytes" for overlapping arrays of mixed
+    elements whose common start is not aligned for all of them. The copy of a "bytes" region has
+    `phase` unused bytes before the extent.
     """
 
     start: int
@@ -121,14 +123,14 @@ def repeats_elements(array: AnyArray) -> bool:
 def arrange(arrays: Sequence[AnyArray], names: Sequence[str]) -> Arrangement:
     """Sort arrays into regions.
 
-    Raises InvalidArgument for an array that overlaps another and cannot be addressed as it lies.
+    Raises InvalidArgument for an array that cannot be addressed as it lies and shares elements with
+    another one.
     """
     origins = [address(array) for array in arrays]
     regions: list[Region] = []
     placements: dict[int, Placement] = {}
     reach = 0
-    for start, end, members in _merged_extents(arrays, origins):
-        staging = _staging(arrays, origins, names, start, members)
+    for start, end, members, staging in _staged_extents(arrays, origins, names):
         phase = start % _ALIGNMENT if staging == "bytes" else 0
         region = Region(start, end, members, staging, phase)
         for member in members:
@@ -159,24 +161,48 @@ def _merged_extents(
     return merged
 
 
-def _staging(
-    arrays: Sequence[AnyArray],
-    origins: Sequence[int],
-    names: Sequence[str],
-    start: int,
-    members: Sequence[int],
-) -> str | None:
-    awkward = [m for m in members if not is_addressable(arrays[m], origins[m])]
-    if not awkward:
-        if len(members) == 1:
-            return None
-        widest = max(arrays[m].itemsize for m in members)
-        return "bytes" if start % widest else None
-    if len(members) == 1:
-        return "elements"
-    others = ", ".join(f"'{names[m]}'" for m in members if m != awkward[0])
-    raise InvalidArgument(
-        f"argument '{names[awkward[0]]}' is not aligned to its elements and overlaps {others}\n"
+def _staged_extents(
+    arrays: Sequence[AnyArray], origins: Sequence[int], names: Sequence[str]
+) -> Iterator[tuple[int, int, tuple[int, ...], str | None]]:
+    """Merged extents with their staging; fields of packed records come apart again."""
+    for start, end, members in _merged_extents(arrays, origins):
+        awkward = [m for m in members if not is_addressable(arrays[m], origins[m])]
+        if not awkward:
+            widest = max(arrays[m].itemsize for m in members)
+            mixed = len(members) > 1 and start % widest
+            yield start, end, members, "bytes" if mixed else None
+            continue
+        groups = _equal_arrays(arrays, origins, members)
+        for group, other in combinations(groups, 2):
+            if _share_elements(arrays[group[0]], arrays[other[0]]):
+                raise _refused_overlap(names, members, awkward[0])
+        for group in groups:
+            yield (*extent(arrays[group[0]], origins[group[0]]), group, "elements")
+
+
+def _equal_arrays(
+    arrays: Sequence[AnyArray], origins: Sequence[int], members: Sequence[int]
+) -> list[tuple[int, ...]]:
+    """Members grouped so that those of a group are one array passed several times."""
+    groups: dict[Any, tuple[int, ...]] = {}
+    for m in members:
+        key = origins[m], arrays[m].dtype, arrays[m].shape, arrays[m].strides
+        groups[key] = (*groups.get(key, ()), m)
+    return list(groups.values())
+
+
+def _share_elements(left: AnyArray, right: AnyArray) -> bool:
+    try:
+        # NumPy's stubs know two named limits of the work alone
+        return np.shares_memory(left, right, max_work=_MOST_WORK)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _refused_overlap(names: Sequence[str], members: Sequence[int], awkward: int) -> InvalidArgument:
+    others = ", ".join(f"'{names[m]}'" for m in members if m != awkward)
+    return InvalidArgument(
+        f"argument '{names[awkward]}' is not aligned to its elements and overlaps {others}\n"
         "  hint: pass a copy of it, as numpy.ascontiguousarray makes one"
     )
 
@@ -274,5 +300,5 @@ def _write_back(region: Region, arrays: Sequence[AnyArray], memory: Bytes) -> No
     if region.staging == "bytes":
         own_bytes(region, arrays, writable=True)[:] = memory[region.phase :]
         return
-    array = arrays[region.members[0]]
+    array = next(arrays[m] for m in region.members if arrays[m].flags.writeable)
     np.copyto(array, memory.view(array.dtype).reshape(array.shape))

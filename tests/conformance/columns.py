@@ -52,7 +52,7 @@ def asked(executor: str, columns: Sequence[Column]) -> np.ndarray:
 def check_columns(
     executor: str, made: Any, columns: Sequence[Column], inputs: Sequence[np.ndarray]
 ) -> None:
-    """Run a `column_kernel`; each asked row has its value, all else and the inputs are as before."""
+    """Run a `column_kernel`; asked rows have their values, all else is as before."""
     ask = asked(executor, columns)
     whole, real = poison(ask.shape, np.int64), poison(ask.shape, np.float64)
     before = [array.copy() for array in inputs]

@@ -159,6 +159,31 @@ def test_overlap_with_an_unaligned_array_is_refused() -> None:
     )
 
 
+def test_fields_of_packed_records_are_apart() -> None:
+    """Their extents overlap and their elements do not: each has a copy, and both are kept."""
+    records = np.zeros(4, np.dtype([("flag", "u1"), ("value", "<f4")]))
+    arrays = [records["flag"], records["value"]]
+    arrangement = arrange(arrays, ["flag", "value"])
+    with bound_regions(FakeDriver(record()), arrangement, arrays, set(), {0, 1}) as [flags, values]:
+        flags[:] = [5, 6, 7, 8]
+        values.view(np.float32)[:] = [1, 2, 3, 4]
+    assert records["flag"].tolist() == [5, 6, 7, 8]
+    assert records["value"].tolist() == [1, 2, 3, 4]
+
+
+def test_unaligned_array_passed_twice_has_one_copy() -> None:
+    """Both arguments see it; a read-only view of it may come first."""
+    odd = np.zeros(9, np.uint8)[1:].view(np.float32)
+    fixed = odd.view()
+    fixed.flags.writeable = False
+    arrays = [fixed, odd]
+    arrangement = arrange(arrays, ["x", "out"])
+    assert [p.region for p in arrangement.placements] == [0, 0]
+    with bound_regions(FakeDriver(record()), arrangement, arrays, {0}, {1}) as [memory]:
+        memory.view(np.float32)[:] = [1, 2]
+    assert odd.tolist() == [1, 2]
+
+
 def test_mixed_elements_that_start_between_elements_go_through_one_copy() -> None:
     """Bytes from an odd address on and floats among them keep sharing memory in the copy."""
     raw = np.zeros(64, np.uint8)
