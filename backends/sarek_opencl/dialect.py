@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sarek_numba.codegen.aliasing import aliasing_name
 from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.codegen.prelude import NAMES
 from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
@@ -179,11 +180,13 @@ DIALECT = Dialect(
     structure="({type}){{{items}}}",
     prologue=("#pragma OPENCL FP_CONTRACT OFF",),
     type_prologue={Scalar.FLOAT64: ("#pragma OPENCL EXTENSION cl_khr_fp64 : enable",)},
+    aliasing="typedef {type} {name} __attribute__((may_alias));",
     reserved=frozenset((*_KEYWORDS, *_MACROS, *_VECTORS, *_COORDINATE_FUNCTIONS.values()))
     | _function_names(_FUNCTIONS.values())
     | _function_names(_ATOMIC_FUNCTIONS.values())
     | frozenset(f"convert_{name}_sat" for name in _TYPES.values())
     | frozenset(f"as_{name}" for name in _TYPES.values())
+    | frozenset(aliasing_name(name) for name in _TYPES.values())
     | {"barrier", "mem_fence"}
     | NAMES,
     reserved_functions=frozenset(_BUILTINS),
