@@ -168,10 +168,18 @@ def round_digits(value: Expr, digits: int, bind: Bind, span: Span | None = None)
         return value
     if digits == 0:
         return Intrinsic((), "rint", (value,), type, span=span)
-    scale = constant(type, 10.0 ** abs(digits))
+    scale = constant(type, _ten_to(abs(digits)))
     there, back = (BinOp.MUL, BinOp.DIV) if digits > 0 else (BinOp.DIV, BinOp.MUL)
     scaled = Binary(there, value, scale, span=span)
     return Binary(back, Intrinsic((), "rint", (scaled,), type, span=span), scale, span=span)
+
+
+def _ten_to(exponent: int) -> float:
+    """10 ** exponent with the error that NumPy's has from the 23rd power on."""
+    power = 10.0 ** min(exponent, 9)
+    for _ in range(9, min(exponent, 310)):
+        power *= 10.0
+    return power
 
 
 # --- addresses ------------------------------------------------------------------------------------
