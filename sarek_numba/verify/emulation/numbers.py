@@ -117,6 +117,16 @@ def _join(values: tuple[Any, ...], chosen: Any) -> Any:
     return np.result_type(*strong).type(chosen)
 
 
+def _numpy_extreme(function: Function) -> Function:
+    """`np.minimum` and its kin; of equal numbers, such as 0.0 and -0.0, the first."""
+
+    def call(a: Any, b: Any) -> Any:
+        chosen = function(a, b)
+        return np.asarray(a).astype(chosen.dtype)[()] if a == b else chosen
+
+    return call
+
+
 def _minimum_of(*values: Any) -> Any:
     return _join(values, builtins.min(*values))
 
@@ -238,6 +248,8 @@ def _replacements() -> dict[Any, Function]:
         table[getattr(math, name)] = _math(function)
     for name in _NUMPY_FLOAT:
         table[getattr(np, name)] = _numpy(getattr(np, name))
+    for name in ("minimum", "maximum", "fmin", "fmax"):
+        table[getattr(np, name)] = _numpy_extreme(getattr(np, name))
     for name in ("isnan", "isinf", "isfinite"):
         table[getattr(math, name)] = _predicate(getattr(np, name))
         table[getattr(np, name)] = _predicate(getattr(np, name))
