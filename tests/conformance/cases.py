@@ -1,29 +1,26 @@
-"""What the tests of cases from the field share: one launch on one executor, against NumPy."""
+"""What tests of cases share: launches of one block, and equality of bits."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import pytest
 
-from tests.executors import executors, run
+from tests.executors import run
 from tests.kernels.case import Launch
 
-everywhere = pytest.mark.parametrize("executor", executors())
+
+def launch(executor: str, made: Any, *arguments: Any, threads: int = 64) -> None:
+    """One block."""
+    with np.errstate(all="ignore"):
+        run(executor, made, Launch(1, threads, arguments, ()))
 
 
-def gives(
-    executor: str,
-    kernel: Any,
-    expected: Any,
-    *arguments: Any,
-    grid: Any = 1,
-    block: Any = None,
-    dtype: Any = np.int32,
-) -> None:
-    """Launch with a fresh output before the arguments, one thread for each row of `expected`."""
-    expected = np.asarray(expected, dtype)
-    out = np.full(expected.shape, 91, dtype)
-    run(executor, kernel, Launch(grid, block or len(expected), (out, *arguments), ()))
-    assert out.tolist() == expected.tolist()
+def same(actual: np.ndarray, expected: Any) -> bool:
+    """Equal bit for bit, one NaN like another."""
+    expected = np.asarray(expected, actual.dtype)
+    signs = True
+    if actual.dtype.kind == "f":
+        numbers = ~np.isnan(expected)
+        signs = np.array_equal(np.signbit(actual[numbers]), np.signbit(expected[numbers]))
+    return signs and np.array_equal(actual, expected, equal_nan=actual.dtype.kind == "f")
