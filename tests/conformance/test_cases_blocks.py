@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sarek_numba as sarek
-from tests.conformance.cases import everywhere, gives
+from tests.conformance.everywhere import everywhere, gives
 from tests.executors import executors, run
 from tests.kernels.case import Launch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import sarek_numba as sarek
-from tests.conformance.cases import everywhere, gives
+from tests.conformance.everywhere import everywhere, gives
 
 
 @sarek.kernel

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sarek_numba as sarek
-from tests.conformance.cases import everywhere, gives
+from tests.conformance.everywhere import everywhere, gives
 from tests.conformance.made import made
 from tests.executors import EMULATION, executors, run
 from tests.kernels.case import Launch

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sarek_numba as sarek
-from tests.conformance.cases import everywhere, gives
+from tests.conformance.everywhere import everywhere, gives
 from tests.conformance.made import branching, kernel_of, made, straight
 
 X = np.arange(3, 11, dtype=np.int32)
