@@ -156,7 +156,8 @@ class _Variable:
                 here = versions[label, assigned[count - 1]] if count else None
                 found = self._reaching(label) if here is None else here
                 if found is not ir.UNDEFINED and found.name != self.name:
-                    body[position] = _reading(body[position], self.name, found)
+                    here = ir.Var(found.scope, found.name, body[position].loc)
+                    body[position] = _reading(body[position], self.name, here)
         return self.phis
 
     def _name_assignments(self) -> dict[tuple[int, int], ir.Var]:
