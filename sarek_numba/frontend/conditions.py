@@ -84,6 +84,7 @@ class _Folder:
         self.entry = min(nodes)
         self.before = {k: set(v) for k, v in predecessors(nodes).items()}
         self.uses = _count_uses(nodes)
+        self.reads_of_choices: dict[str, Counter[str]] = {}
         self.made = 0
 
     def run(self) -> None:
@@ -261,7 +262,7 @@ class _Folder:
         defined = []
         for statement in inner.statements:
             if isinstance(statement, Choose):
-                _count_choose(statement, inside)
+                inside.update(self.reads_of(statement))
             elif (
                 not isinstance(statement, ir.Assign)
                 or not statement.target.is_temp
@@ -278,6 +279,27 @@ class _Folder:
             if inside[name] > _MOST_USES and not _is_trivial(statement):
                 return False
         return True
+
+    def reads_of(self, choose: Choose) -> Counter[str]:
+        """How often a `Choose` reads each temporary that it does not make itself."""
+        known = self.reads_of_choices.get(choose.target.name)
+        if known is not None:
+            return known
+        reads = Counter[str]((choose.condition.name,))
+        for arm in (choose.then, choose.orelse):
+            if isinstance(arm.value, ir.Var):
+                reads[arm.value.name] += 1
+            for statement in arm.statements:
+                if isinstance(statement, Choose):
+                    reads.update(self.reads_of(statement))
+                else:
+                    _count_statement(statement, reads)
+        made = {
+            inner.target.name for arm in (choose.then, choose.orelse) for inner in arm.statements
+        }
+        kept = {n: count for n, count in reads.items() if n.startswith("$") and n not in made}
+        self.reads_of_choices[choose.target.name] = Counter(kept)
+        return self.reads_of_choices[choose.target.name]
 
 
 def _is_trivial(statement: Statement) -> bool:
@@ -309,15 +331,3 @@ def _count_uses(nodes: dict[int, Node]) -> Counter[str]:
 
 def _count_statement(statement: ir.Stmt, uses: Counter[str]) -> None:
     uses.update(read_by_statement(statement))
-
-
-def _count_choose(choose: Choose, uses: Counter[str]) -> None:
-    uses[choose.condition.name] += 1
-    for arm in (choose.then, choose.orelse):
-        for statement in arm.statements:
-            if isinstance(statement, Choose):
-                _count_choose(statement, uses)
-            else:
-                _count_statement(statement, uses)
-        if isinstance(arm.value, ir.Var):
-            uses[arm.value.name] += 1

@@ -7,7 +7,8 @@ while it reads memory, it is bound to a variable of its own. So evaluation order
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from sarek_numba.frontend.lower.values import (
@@ -18,9 +19,20 @@ from sarek_numba.frontend.lower.values import (
     reads_memory,
     reads_variable,
 )
-from sarek_numba.ir.nodes import Assign, Body, Const, Expr, LVar, Stmt, Var, VarRef
+from sarek_numba.ir.nodes import (
+    ArrayRead,
+    Assign,
+    Body,
+    Const,
+    Expr,
+    LVar,
+    Stmt,
+    Var,
+    VarRef,
+)
 from sarek_numba.ir.types import ElementType
 from sarek_numba.ir.typing import type_of
+from sarek_numba.ir.walk import walk_exprs
 from sarek_numba.span import Span
 
 
@@ -36,13 +48,71 @@ class Ids:
         return Var(name, self.next - 1, type, mutable)
 
 
+class Pending:
+    """Values by name that are not yet placed, and which of them read a variable, or memory.
+
+    What a value reads is found when it is first asked for. Binding a cell only takes reads away, so
+    it stays an upper bound.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[str, Value] = {}
+        self._new: dict[str, None] = {}
+        self._readers: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        self._memory_readers: dict[str, None] = {}
+
+    def put(self, name: str, value: Value) -> None:
+        self._values[name] = value
+        self._new[name] = None
+
+    def remove(self, name: str) -> Value | None:
+        return self._values.pop(name, None)
+
+    def clear(self) -> None:
+        self._values.clear()
+        self._new.clear()
+        self._readers.clear()
+        self._memory_readers.clear()
+
+    def items(self) -> Iterable[tuple[str, Value]]:
+        return self._values.items()
+
+    def all(self) -> list[Value]:
+        return list(self._values.values())
+
+    def readers_of(self, var: Var) -> list[Value]:
+        """What may read a variable."""
+        self._index()
+        return self._known(self._readers.get(var.id, {}))
+
+    def memory_readers(self) -> list[Value]:
+        """What may read memory."""
+        self._index()
+        return self._known(self._memory_readers)
+
+    def _known(self, names: dict[str, None]) -> list[Value]:
+        for name in [name for name in names if name not in self._values]:
+            del names[name]
+        return [self._values[name] for name in names]
+
+    def _index(self) -> None:
+        for name in self._new:
+            for cell in cells_of(self._values[name]) if name in self._values else ():
+                for expr in walk_exprs(cell.expr):
+                    if isinstance(expr, VarRef):
+                        self._readers[expr.var.id][name] = None
+                    elif isinstance(expr, ArrayRead):
+                        self._memory_readers[name] = None
+        self._new.clear()
+
+
 class Emitter:
     """The statements of one function as they grow. Declarations are settled afterwards."""
 
     def __init__(self, ids: Ids) -> None:
         self.ids = ids
         self.out: list[Stmt] = []
-        self.pending: dict[str, Value] = {}
+        self.pending = Pending()
         self.guarded = 0
 
     # --- statements -------------------------------------------------------------------------------
@@ -99,22 +169,20 @@ class Emitter:
 
     def settle_memory(self) -> None:
         """Bind all that reads memory, before a statement that may write it."""
-        self._settle(reads_memory)
+        self._settle(self.pending.memory_readers(), reads_memory)
 
     def settle_variable(self, var: Var) -> None:
         """Bind all that reads a variable, before it is assigned."""
-        self._settle(lambda expr: reads_variable(expr, var))
+        self._settle(self.pending.readers_of(var), lambda expr: reads_variable(expr, var))
 
     def settle_block(self) -> None:
         """Bind all that is used in other blocks, before this one ends."""
-        self._settle(_is_changeable)
+        self._settle(self.pending.all(), _is_changeable)
 
-    def _settle(self, affected: object) -> None:
-        if not self.pending:
-            return
-        for value in self.pending.values():
+    def _settle(self, values: list[Value], affected: Callable[[Expr], bool]) -> None:
+        for value in values:
             for cell in cells_of(value):
-                if affected(cell.expr):  # type: ignore[operator] # a predicate of expressions
+                if affected(cell.expr):
                     cell.expr = self.store(cell.expr)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 from numba.core import ir, types
@@ -39,7 +39,8 @@ class FunctionLowering:
 
     `environment` holds the values of names that are not stored in a variable. `arguments` are the
     values of the function's parameters. `items` holds the item that each `iternext` of a `For`
-    being lowered gives.
+    being lowered gives. Within a node, `later` counts the reads of user variables that are still to
+    come, and `held` has, by the id of each variable, the versions in it that have such reads.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class FunctionLowering:
         self.environment: dict[str, Value] = {}
         self.saved: dict[str, Value] = {}
         self.later: Counter[str] = Counter()
-        self.undefined: set[str] = set()
+        self.held: defaultdict[int, dict[str, None]] = defaultdict(dict)
         self.items: dict[str, tuple[Value, Expr]] = {}
         self.loop_items: dict[str, Value] = {}
         self.flags: dict[int, Var] = {}
@@ -133,9 +134,12 @@ class FunctionLowering:
         for name in names:
             self.remaining[name] -= 1
             if self.remaining[name] <= 0:
-                self.emitter.pending.pop(name, None)
+                self.emitter.pending.remove(name)
             if name in self.later:
                 self.later[name] -= 1
+                home = self.homes.get(name)
+                if self.later[name] == 0 and home is not None:
+                    self.held[home.id].pop(name, None)
 
     # --- nodes ------------------------------------------------------------------------------------
 
@@ -146,7 +150,11 @@ class FunctionLowering:
             for name in read_by(statement):
                 if not is_temporary(name):
                     self.later[name] += 1
-        self.undefined = {s.target.name for s in node.statements if isinstance(s, ir.Assign)}
+        self.held.clear()
+        assigned = {s.target.name for s in node.statements if isinstance(s, ir.Assign)}
+        for name in self.later:
+            if name not in assigned:
+                self.hold(name)
         for statement in node.statements:
             self.statement(statement)
         self.consume(read_by(node.terminator))
@@ -159,7 +167,8 @@ class FunctionLowering:
         bounds = self.bounds_of_next(node)
         self.emitter.settle_block()
         self.emitter.pending.clear()
-        self.emitter.pending.update(bounds)
+        for name, value in bounds.items():
+            self.emitter.pending.put(name, value)
         self.saved.clear()
 
     def bounds_of_next(self, node: Node) -> dict[str, Value]:
@@ -173,8 +182,10 @@ class FunctionLowering:
         if target is None or not is_for(target):
             return {}
         pending = self.emitter.pending
-        names = [name for name, value in pending.items() if isinstance(value, IteratorValue)]
-        return {name: pending.pop(name) for name in names[-1:]}
+        found = [pair for pair in pending.items() if isinstance(pair[1], IteratorValue)][-1:]
+        for name, _ in found:
+            pending.remove(name)
+        return dict(found)
 
     def statement(self, statement: Statement) -> None:
         self.current = statement
@@ -239,7 +250,7 @@ class FunctionLowering:
     def define(self, target: ir.Var, value: Value, statement: Statement) -> None:
         """Give a name its value: store it, or keep it until it is read."""
         name = target.name
-        self.undefined.discard(name)
+        self.hold(name)
         if isinstance(value, Nothing):
             self.environment[name] = value
             return
@@ -261,7 +272,7 @@ class FunctionLowering:
         else:
             self.environment[name] = value
             if not self.emitter.guarded:
-                self.emitter.pending[name] = value
+                self.emitter.pending.put(name, value)
 
     def keep(self, name: str, value: Value, word: str) -> None:
         """Keep a value that may be read often: its parts become variables."""
@@ -273,7 +284,7 @@ class FunctionLowering:
             self.emitter.bind_cell(cell, words.get(id(cell), word))
         self.environment[name] = value
         if not self.emitter.guarded:
-            self.emitter.pending[name] = value
+            self.emitter.pending.put(name, value)
 
     def name_of(self, temporary: str) -> str:
         """A word for the variable that holds a value: the user's that it is copied to, or "t"."""
@@ -305,11 +316,16 @@ class FunctionLowering:
         Numba refers to a variable where CPython keeps its value on the stack: in `i, j = j, i` the
         old `i` is read after the new one is assigned.
         """
-        for other, count in self.later.items():
-            is_other = other != name and self.homes.get(other) is home
-            is_known = other not in self.saved and other not in self.undefined
-            if count > 0 and is_other and is_known:
-                self.saved[other] = Cell(self.emitter.store(VarRef(home), home.name))
+        held = self.held[home.id]
+        for other in [other for other in held if other != name]:
+            self.saved[other] = Cell(self.emitter.store(VarRef(home), home.name))
+            del held[other]
+
+    def hold(self, name: str) -> None:
+        """Note that a variable now holds a version that is read later in this node."""
+        home = self.homes.get(name)
+        if home is not None and self.later[name] > 0 and name not in self.saved:
+            self.held[home.id][name] = None
 
     # --- conditional expressions ------------------------------------------------------------------
 
