@@ -70,7 +70,7 @@ class _Program:
     def __init__(self, kernel: Kernel, dialect: Dialect) -> None:
         self.kernel = kernel
         self.dialect = dialect
-        self.namer = Namer(dialect.reserved)
+        self.namer = Namer(dialect.reserved, dialect.reserved_leads)
         self.prelude = Prelude(dialect)
         self.printer = Statements(dialect, self.prelude, self.namer)
         self.written = _written_parameters(kernel)

@@ -48,4 +48,5 @@ class Dialect:
     reserved_functions: frozenset[str]  # further built-in functions, which variables may hide
     framework: str  # key of `Native.texts`
     function_head: str = ""  # before the result type of a helper
+    reserved_leads: tuple[str, ...] = ()  # beginnings of names that the language keeps to itself
     aliasing: str = ""  # definition of the type {name}, which is {type} and aliases all others

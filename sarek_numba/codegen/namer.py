@@ -1,8 +1,9 @@
 """From variables to identifiers of a C-like language.
 
-In: a wish (the user's own name) and the words a program must not redefine. Out: ASCII identifiers,
-unique among all names visible where they stand, equal to the wish wherever that is legal. Sibling
-scopes may use one name twice, as a person would write two loops over `k`.
+In: a wish (the user's own name), and the words and beginnings of words that a program must not
+redefine. Out: ASCII identifiers, unique among all names visible where they stand, equal to the wish
+wherever that is legal. Sibling scopes may use one name twice, as a person would write two loops
+over `k`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def _ascii(character: str) -> str:
 class Namer:
     """Gives out names, scope by scope; a name stays taken until its scope is left."""
 
-    def __init__(self, reserved: Iterable[str]) -> None:
+    def __init__(self, reserved: Iterable[str], leads: tuple[str, ...] = ()) -> None:
+        self._leads = leads
         self._taken = set(reserved)
         self._scopes: list[list[str]] = [[]]
         self._next: dict[str, int] = {}  # where to look first, so that many equal wishes stay cheap
@@ -58,6 +60,8 @@ class Namer:
         It is none of the names in `avoid`.
         """
         stem = identifier(wish)
+        if stem.startswith(self._leads):
+            stem = f"v_{stem}"
         text, number = stem, self._next.get(stem, 1)
         separator = "" if stem.endswith("_") else "_"
         while text in self._taken or text in avoid:

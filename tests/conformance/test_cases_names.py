@@ -15,7 +15,7 @@ from tests.conformance.made import made
 WORDS = """
     kernel local global constant private __kernel __global __local __private half float double int
     long short char unsigned signed void bool size_t uchar uint ulong ptrdiff_t float4 int2 double8
-    image2d_t sampler_t event_t input output in_ out_ inline static extern register volatile const
+    image2d_t sampler_t event_t input output in_ inline static extern register volatile const
     restrict struct union enum typedef sizeof switch case default do goto auto while_ if_ main
     printf get_global_id get_local_id barrier mem_fence convert_int as_float select sign clamp mix
     step dot cross mad fma sqrt exp log pow fmin fmax abs min max floor isnan popcount rotate hypot
@@ -25,55 +25,86 @@ WORDS = """
     or_ and_ not_ xor bitor and_eq new delete class_ this template typename namespace operator
     asm volatile_ uniform varying pipe __attribute__ kernel_exec vec_step atomic_add OPENCL
     __OPENCL_VERSION__ __LINE__ defined pragma linux unix
+    CL_VERSION_1_2 CLK_R CLK_GLOBAL_MEM_FENCE cl_khr_fp64 DBL_MAX_EXP HALF_EPSILON ATOMIC_VAR_INIT
 """.split()
 NAMES = [word for word in dict.fromkeys(WORDS) if not keyword.iskeyword(word) and word != "sarek"]
 
-PARAMETERS = """
-@sarek.kernel
-def k({0}, x_, {1}):
-    t_ = sarek.thread_idx.x
-    {0}[t_] = x_[t_] * {1} + t_
-"""
-LOCALS = """
-@sarek.function
-def {1}({0}, y_):
-    {0} = {0} + y_
-    return {0}
 
-@sarek.kernel
-def k(out_, x_):
-    t_ = sarek.thread_idx.x
-    {0} = x_[t_]
-    for n_ in range(3):
-        {0} = {0} + n_
-    out_[t_] = {1}({0}, 1)
-"""
-SHARED = """
-@sarek.kernel
-def {0}(out_, x_):
-    t_ = sarek.thread_idx.x
-    {1} = sarek.shared.array(4, sarek.int32)
-    {1}[t_] = x_[t_]
-    sarek.barrier()
-    for {0} in range(2):
-        out_[t_] = {1}[3 - t_] + {0}
-"""
-PAIRS = list(zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
+def kernels(words):
+    """Kernels with these words as parameters, locals and loop variables, helpers, and arrays."""
+    first, *_, last = words
+    parameters = ", ".join(words)
+    total = " + ".join(f"{n + 1} * {word}" for n, word in enumerate(words))
+    yield (
+        made(
+            f"@sarek.kernel\ndef k(o_, {parameters}):\n    o_[sarek.thread_idx.x] = {total}\n",
+            "k",
+        ),
+        [sum((n + 1) * n for n in range(len(words)))] * 2,
+        range(len(words)),
+    )
+    body = [f"    {word} = t_ + {n}" for n, word in enumerate(words)]
+    body += [f"    for {last} in range(3):", f"        {first} = {first} + {last}"]
+    yield (
+        made(
+            f"@sarek.kernel\ndef {last}(o_):\n    t_ = sarek.thread_idx.x\n"
+            + "\n".join(body)
+            + f"\n    o_[t_] = {total} - {len(words)} * {last}\n",
+            last,
+        ),
+        [_locals(t, len(words)) for t in range(2)],
+        (),
+    )
+    helpers = [
+        f"@sarek.function\ndef {word}({other}, y_):\n"
+        f"    {other} = {other} * 2 + y_\n    return {other}\n"
+        for word, other in zip(words, (last, *words), strict=False)
+    ]
+    calls = "".join(f"    v_ = {word}(v_, {n % 3})\n" for n, word in enumerate(words))
+    value = 1
+    for n in range(len(words)):
+        value = value * 2 + n % 3
+    yield (
+        made(
+            "\n".join(helpers)
+            + f"@sarek.kernel\ndef k_(o_, x_):\n    v_ = x_[0]\n{calls}    o_[0] = v_\n",
+            "k_",
+        ),
+        [value],
+        (np.ones(1, np.int64),),
+    )
+    arrays = "".join(
+        f"    {word} = sarek.{space}.array(2, sarek.int32)\n    {word}[t_] = t_ + {n}\n"
+        for n, (word, space) in enumerate(zip(words, ("shared", "local") * 99, strict=False))
+    )
+    reads = " + ".join(f"{word}[t_]" for word in words)
+    yield (
+        made(
+            "@sarek.kernel\ndef k_(o_):\n    t_ = sarek.thread_idx.x\n"
+            f"{arrays}    o_[t_] = {reads}\n",
+            "k_",
+        ),
+        [sum(t + n for n in range(len(words))) for t in range(2)],
+        (),
+    )
 
 
-def chunks(size):
-    return [PAIRS[start : start + size] for start in range(0, len(PAIRS), size)]
+def _locals(t, count):
+    values = [t + n for n in range(count)]
+    values[0] += 3
+    values[-1] = 0
+    return sum((n + 1) * value for n, value in enumerate(values))
+
+
+CHUNKS = [NAMES[start : start + 24] for start in range(0, len(NAMES), 24)]
 
 
 @everywhere
-@pytest.mark.parametrize("pairs", chunks(24), ids=lambda pairs: pairs[0][0])
-def test_case_148_words(executor, pairs):
-    """Parameters, locals, loop variables, shared arrays, helpers and kernels of any name."""
-    x = np.array([5, 6, 7, 8], np.int32)
-    for first, second in pairs:
-        gives(executor, made(PARAMETERS.format(first, second), "k"), x * 2 + range(4), x, 2)
-        gives(executor, made(LOCALS.format(first, second), "k"), x + 4, x)
-        gives(executor, made(SHARED.format(first, second), first), x[::-1] + 1, x)
+@pytest.mark.parametrize("words", CHUNKS, ids=lambda words: words[0])
+def test_case_148_words(executor, words):
+    """Parameters, locals, loop variables, arrays, helpers and kernels may have any name."""
+    for kernel, expected, arguments in kernels(words):
+        gives(executor, kernel, expected, *arguments, dtype=np.int64)
 
 
 @sarek.function
