@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from sarek_numba.ir.nodes import (
     COMPARISONS,
     LOGICAL,
+    SHIFTS,
     App,
     ArrayCreate,
     ArrayLen,
@@ -58,10 +59,11 @@ def type_of(expr: Expr, variants: Mapping[str, Variant] = _NO_VARIANTS) -> Eleme
                 return known
             case VarRef(var=var):
                 return var.type
-            case Binary(op=op, left=left):
+            case Binary(op=op, left=left, right=right):
                 if op in _GIVES_BOOL:
                     return BOOL
-                expr = left
+                # a long sum leans to the left: its right operand is the short way down
+                expr = left if op in SHIFTS or isinstance(right, Binary) else right
             case ArrayRead(array=array):
                 return element_of(array.type)
             case Subscript(index=index):
