@@ -18,6 +18,7 @@ from numba.core.errors import (
     NumbaError,
     UnsupportedBytecodeError,
 )
+from numba.core.interpreter import peep_hole_delete_with_exit
 
 from sarek_numba.errors import CompileError, Diagnostic, UnboundLocal, UnsupportedConstruct
 from sarek_numba.frontend.source import Source
@@ -66,6 +67,12 @@ class _Interpreter(interpreter.Interpreter):  # type: ignore[misc] # Numba ships
             self._pushed = place
         self.loc: Any = place
         return super()._dispatch(inst, kws)
+
+    def post_process(self, peepholes: list[Any], func_ir: ir.FunctionIR) -> Any:
+        """Leave out what drops calls of `__exit__` where there are none: it is slow."""
+        if not any(name.startswith("$setup_with_exitfn") for name in self.definitions):
+            peepholes = [each for each in peepholes if each is not peep_hole_delete_with_exit]
+        return super().post_process(peepholes, func_ir)
 
     def get(self, name: str) -> Any:
         try:

@@ -33,6 +33,7 @@ from sarek_numba.frontend.context import (
     unknown_name,
 )
 from sarek_numba.frontend.extensions import CompileTime, SliceType
+from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.rules.registry import bind, bind_to, name_of
 from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.typed import (
@@ -102,7 +103,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         added = len(self.constraints.constraints) - before
         if added:
             target = inst.target.name if isinstance(inst, ir.Assign) else None
-            names = tuple(v.name for v in inst.list_vars() if v.name != target)
+            names = tuple(name for name in read_by_statement(inst) if name != target)
             self._inputs += [names] * added
 
     def propagate(self, raise_errors: bool = False) -> None:

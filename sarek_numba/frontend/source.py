@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import inspect
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,9 +23,8 @@ from typing import Any
 from numba.core import ir
 
 from sarek_numba.frontend import language
+from sarek_numba.frontend.tree import FunctionNode, all_nodes, parse
 from sarek_numba.span import Span
-
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,12 +149,13 @@ def read(function: FunctionType) -> Source:
     """The source of a function, rewritten where its tree asks for it."""
     tree = parse(function)
     original = function
-    if isinstance(tree, ast.FunctionDef) and _needs_rewriting(function, tree):
+    nodes = all_nodes(tree)
+    if isinstance(tree, ast.FunctionDef) and _needs_rewriting(function, nodes):
         consumed = parse(function)  # rewriting changes the tree that it is given
         assert isinstance(consumed, ast.FunctionDef)
         function = recompile(function, consumed)
     positions = tuple(function.__code__.co_positions())
-    return Source(function, original, tree, positions, _tests(tree), _choices(tree))
+    return Source(function, original, tree, positions, _tests(tree), _choices(nodes))
 
 
 def _tests(tree: ast.AST | None) -> dict[tuple[int, int], ast.expr]:
@@ -177,10 +176,10 @@ def _tests(tree: ast.AST | None) -> dict[tuple[int, int], ast.expr]:
     return found
 
 
-def _choices(tree: ast.AST | None) -> dict[int, list[ast.expr]]:
+def _choices(nodes: list[ast.AST]) -> dict[int, list[ast.expr]]:
     """Expressions that evaluate a part of themselves, by each line that they cover."""
     found: dict[int, list[ast.expr]] = {}
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in nodes:
         if not isinstance(node, (ast.BoolOp, ast.IfExp, ast.Compare)):
             continue
         if not isinstance(node, ast.Compare) or len(node.ops) > 1:
@@ -198,55 +197,6 @@ def _holds(outer: Span, inner: Span) -> bool:
         outer.end_line,
         outer.end_column or 0,
     )
-
-
-def parse(function: FunctionType) -> FunctionNode | ast.Lambda | None:
-    """The syntax tree of a function with the lines and columns of its file, or None."""
-    code = function.__code__
-    try:
-        lines, first = inspect.getsourcelines(code)
-    except (OSError, TypeError, IndexError, SyntaxError):
-        return None
-    text = "".join(lines)
-    tree = _parse_block(text)
-    if tree is None:
-        return None
-    node = _find(tree, code, first)
-    if node is None:
-        return None
-    return node
-
-
-def _parse_block(text: str) -> ast.Module | None:
-    """Parse indented text without moving its columns; its first line becomes line 2 then."""
-    try:
-        if text[:1] in (" ", "\t"):
-            tree = ast.parse("if 1:\n" + text)
-            return ast.increment_lineno(tree, -1)
-        return ast.parse(text)
-    except SyntaxError:
-        return None
-
-
-def _find(tree: ast.Module, code: CodeType, first: int) -> FunctionNode | ast.Lambda | None:
-    """The definition that the code object comes from, on the lines of the file."""
-    wanted = (
-        (ast.Lambda,) if code.co_name == "<lambda>" else (ast.FunctionDef, ast.AsyncFunctionDef)
-    )
-    ast.increment_lineno(tree, max(first, 1) - 1)
-    for node in ast.walk(tree):
-        if isinstance(node, wanted) and getattr(node, "name", "<lambda>") == code.co_name:
-            return node if _argument_names(node) == _names_of(code) else None
-    return None
-
-
-def _argument_names(node: FunctionNode | ast.Lambda) -> list[str]:
-    arguments = node.args
-    return [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-
-
-def _names_of(code: CodeType) -> list[str]:
-    return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
 
 # --- rewriting ------------------------------------------------------------------------------------
@@ -277,11 +227,11 @@ def evaluate(node: ast.expr, function: FunctionType) -> Any:
     return function.__globals__.get(node.id)
 
 
-def _needs_rewriting(function: FunctionType, tree: ast.FunctionDef) -> bool:
+def _needs_rewriting(function: FunctionType, nodes: list[ast.AST]) -> bool:
     return any(
         isinstance(node, ast.Assert)
         or (isinstance(node, ast.With) and is_superstep(node, function))
-        for node in ast.walk(tree)
+        for node in nodes
     )
 
 

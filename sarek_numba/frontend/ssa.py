@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
 from numba.core import ir, ir_utils
 from numba.core.analysis import compute_cfg_from_blocks
+
+from sarek_numba.frontend.reads import read_by_statement
 
 
 def construct_ssa(function_ir: ir.FunctionIR) -> None:
@@ -94,7 +96,7 @@ class _Occurrences:
                 target = statement.target.name if isinstance(statement, ir.Assign) else None
                 if target is not None:
                     _note(self.assigned, target, label, position)
-                for name in {variable.name for variable in _variables_read(statement)}:
+                for name in set(read_by_statement(statement)):
                     _note(self.read, name, label, position)
                     if name != target:
                         self.reads_apart[name].add(label)
@@ -117,14 +119,6 @@ def _note(table: dict[str, dict[int, list[int]]], name: str, label: int, positio
 
 def _count(places: dict[int, list[int]]) -> int:
     return sum(map(len, places.values()))
-
-
-def _variables_read(statement: Any) -> Sequence[ir.Var]:
-    value = statement.value if isinstance(statement, ir.Assign) else statement
-    if isinstance(value, ir.Var):
-        return (value,)
-    variables: Sequence[ir.Var] = value.list_vars() if isinstance(value, ir.Inst) else ()
-    return variables
 
 
 class _Variable:

@@ -29,6 +29,7 @@ from sarek_numba.frontend.graph import (
 )
 from sarek_numba.frontend.jumps import EXIT, Block, Goto, Labelled, LabelledLoop, resolve_jumps
 from sarek_numba.frontend.regions import Copies, Decide, Fail, Finish, Node, Straight, Structured
+from sarek_numba.frontend.tree import all_nodes
 from sarek_numba.ir.depth import deep_recursion
 
 
@@ -82,7 +83,7 @@ def split_exits(nodes: dict[int, Node]) -> None:
 def _statement_lines(tree: ast.AST | None) -> Callable[[int], int]:
     """First line of the statement (for a compound one: of its head) that a line belongs to."""
     first: dict[int, int] = {}
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in all_nodes(tree):
         if isinstance(node, ast.stmt):
             head = getattr(node, "test", node)
             for line in range(node.lineno, (head.end_lineno or node.lineno) + 1):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from sarek_numba.errors import Diagnostic, UnsupportedConstruct
 from sarek_numba.frontend.source import Source, is_superstep
+from sarek_numba.frontend.tree import children
 
 
 class _DoubleStar(ast.keyword):
@@ -79,7 +80,7 @@ def _walk(body: list[ast.stmt]) -> Iterator[ast.AST]:
         node = pending.pop()
         yield node
         if _kind(node) not in _REFUSED:
-            pending.extend(reversed(list(ast.iter_child_nodes(node))))
+            pending.extend(reversed(list(children(node))))
 
 
 def _kind(node: ast.AST) -> type[ast.AST]:

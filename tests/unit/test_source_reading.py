@@ -11,7 +11,8 @@ import pytest
 from sarek_numba.errors import Diagnostic
 from sarek_numba.frontend import language as sarek
 from sarek_numba.frontend import syntax
-from sarek_numba.frontend.source import parse, read
+from sarek_numba.frontend.source import read
+from sarek_numba.frontend.tree import parse
 
 
 def from_text(text: str, name: str = "k", **names: Any) -> FunctionType:
