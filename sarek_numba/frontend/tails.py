@@ -12,6 +12,7 @@ version.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,8 @@ from numba.core import ir
 from sarek_numba.frontend.reads import read_by_statement
 
 Position = Callable[[Any], Any]
+
+_TRUTH = re.compile(r"\$\d+pred")  # as Numba's interpreter names them
 
 
 def merge_tails(function_ir: ir.FunctionIR, position: Position) -> None:
@@ -68,9 +71,12 @@ class _Merger:
         return changed
 
     def place_of(self, statement: ir.Stmt) -> Any:
-        """Where a statement is written: exactly if it computes something, else its line."""
+        """Where a statement is written: exactly if it computes something, else its line.
+
+        CPython 3.11 may give a jump, and so its test for truth, the place of an earlier operand.
+        """
         value = statement.value if isinstance(statement, ir.Assign) else None
-        if isinstance(value, ir.Expr) and value.op not in ("cast", "call"):
+        if isinstance(value, ir.Expr) and value.op != "cast" and not _is_truth(statement):
             return self.position(statement)
         return statement.loc.line
 
@@ -277,7 +283,21 @@ def _common_tail(
             best = _Tail(length, _differing(match))
     if best is None:
         return None
+    if best.differing and _is_truth_test(left[len(left) - best.length :]):
+        # values of any two types are tested: what they share is the choice between two ways
+        return _Tail(1, [(left[-1].cond, right[-1].cond)])
     return best if _saves(best, left, right) else None
+
+
+def _is_truth_test(tail: list[ir.Stmt]) -> bool:
+    """Whether a tail is `bool(value)` and a branch on it."""
+    computed = [statement for statement in tail[:-1] if not _is_copy(statement)]
+    return isinstance(tail[-1], ir.Branch) and len(computed) == 1 and _is_truth(computed[0])
+
+
+def _is_truth(statement: ir.Stmt) -> bool:
+    """Whether a statement is the test for truth that Numba puts before a branch."""
+    return isinstance(statement, ir.Assign) and _TRUTH.fullmatch(statement.target.name) is not None
 
 
 def _differing(match: _Match) -> list[tuple[ir.Var, ir.Var]]:
