@@ -100,6 +100,7 @@ _KEYWORDS = """
     half quad size_t ptrdiff_t intptr_t uintptr_t event_t sampler_t queue_t ndrange_t clk_event_t
     reserve_id_t image1d_t image1d_buffer_t image1d_array_t image2d_t image2d_array_t
     image2d_depth_t image2d_array_depth_t image3d_t sarek_kernel dynamic_shared
+    vec_step
 """.split()
 _MACROS = """
     NULL INFINITY NAN HUGE_VAL HUGE_VALF MAXFLOAT CHAR_BIT CHAR_MAX CHAR_MIN SCHAR_MAX SCHAR_MIN
@@ -107,7 +108,7 @@ _MACROS = """
     FLT_DIG FLT_MANT_DIG FLT_MAX_10_EXP FLT_MAX_EXP FLT_MIN_10_EXP FLT_MIN_EXP FLT_RADIX FLT_MAX
     FLT_MIN FLT_EPSILON DBL_DIG DBL_MANT_DIG DBL_MAX DBL_MIN DBL_EPSILON HALF_MAX HALF_MIN FP_ILOGB0
     FP_ILOGBNAN FP_FAST_FMA FP_FAST_FMAF CLK_LOCAL_MEM_FENCE CLK_GLOBAL_MEM_FENCE
-    MAX_WORK_DIM INTTYPE linux unix i386
+    MAX_WORK_DIM INTTYPE kernel_exec linux unix i386
 """.split()
 _MACROS += [
     f"M_{name}{suffix}"
@@ -190,5 +191,6 @@ DIALECT = Dialect(
     | {"barrier", "mem_fence"}
     | NAMES,
     reserved_functions=frozenset(_BUILTINS),
+    reserved_leads=("CL_", "CLK_", "cl_", "DBL_", "FLT_", "HALF_", "ATOMIC_"),
     framework="opencl",
 )
