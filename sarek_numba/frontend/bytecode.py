@@ -32,7 +32,9 @@ def interpret(source: Source, argument_types: tuple[types.Type, ...]) -> ir.Func
     identity = bytecode.FunctionIdentity.from_function(source.function)
     reader = _Interpreter(identity)
     try:
-        function_ir = reader.interpret(bytecode.ByteCode(identity))
+        code = bytecode.ByteCode(identity)
+        code.labels = frozenset(code.labels)  # a list, in which each instruction is looked up
+        function_ir = reader.interpret(code)
     except (NumbaError, NotImplementedError) as error:
         raise _refusal(error, reader.loc, source) from None
     _define_early_reads(function_ir, reader.early_reads)

@@ -13,6 +13,7 @@ import dataclasses
 import inspect
 import operator
 from collections.abc import Callable
+from heapq import heappop, heappush
 from types import FunctionType
 from typing import Any
 
@@ -76,7 +77,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         self.captures: dict[tuple[str, tuple[str, ...]], Captured] = {}
         self.failures: dict[int, tuple[Any, Exception]] = {}
         self._inputs: list[tuple[str, ...]] = []
-        self._versions: dict[str, int] = {}
+        self._changed: dict[str, None] = {}
         self._paths: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._returned = _returned(self.blocks)
         self.definitions = {
@@ -107,20 +108,36 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
             self._inputs += [names] * added
 
     def propagate(self, raise_errors: bool = False) -> None:
-        """Run each constraint whenever a type that it reads has changed, until none has."""
+        """Run each constraint whenever a type that it reads has changed, until none has.
+
+        They run in the order of the text; what an earlier one needs again waits for the next round.
+        """
         constraints = self.constraints.constraints
-        seen: list[Any] = [None] * len(constraints)
-        versions = self._versions
-        changed = True
-        while changed:
-            changed = False
-            for index, constraint in enumerate(constraints):
-                state = tuple([versions.get(name, 0) for name in self._inputs[index]])
-                if state == seen[index] or (0 in state and not _reads_partly(constraint)):
-                    continue
-                seen[index] = state
-                changed = True
+        readers: dict[str, list[int]] = {}
+        for index, names in enumerate(self._inputs):
+            for name in dict.fromkeys(names):
+                readers.setdefault(name, []).append(index)
+        self._changed.clear()
+        pending = list(range(len(constraints)))  # sorted, so a heap
+        later: set[int] = set()
+        queued = set(pending)
+        while pending:
+            index = heappop(pending)
+            queued.discard(index)
+            constraint = constraints[index]
+            inputs = self._inputs[index]
+            if _reads_partly(constraint) or not any(self.type_of(name) is None for name in inputs):
                 self._run(index, constraint)
+            for name in self._changed:
+                for reader in readers.get(name, ()):
+                    if reader <= index:
+                        later.add(reader)
+                    elif reader not in queued:
+                        queued.add(reader)
+                        heappush(pending, reader)
+            self._changed.clear()
+            if not pending:
+                pending, queued, later = sorted(later), later, set()
 
     def _run(self, index: int, constraint: Any) -> None:
         self.failures.pop(index, None)
@@ -134,7 +151,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         known = self.typevars[var]
         if known.type is None or known.type != tp:
             known.type = tp
-            self._versions[var] = self._versions.get(var, 0) + 1
+            self._changed[var] = None
 
     def lock_type(self, var: str, tp: Type, loc: Any, literal_value: Any = None) -> None:
         self.add_type(var, tp, loc)
