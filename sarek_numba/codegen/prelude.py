@@ -164,6 +164,34 @@ $T $N($T a, $T b) {
 $C $N($T x) {
     return x != x ? 0 : @saturate(x);
 }""",
+    # PoCL's exp overflows early, at 709.782711, its sinh and cosh give NaN below 710.475860075.
+    ("exp", _FLOAT): """\
+$T $N($T x) {
+    $T y = exp(x > 709 ? x / 2 : x);
+    return x > 709 ? y * y : y;
+}""",
+    ("sinh", _FLOAT): """\
+$T $N($T x) {
+    bool large = fabs(x) > 709;
+    $T y = sinh(large ? x / 2 : x);
+    return large ? 2 * fabs(y) * y : y;
+}""",
+    ("cosh", _FLOAT): """\
+$T $N($T x) {
+    bool large = fabs(x) > 709;
+    $T y = cosh(large ? x / 2 : x);
+    return large ? 2 * y * y : y;
+}""",
+    # IEEE 754: a zero of sinpi has the argument's sign, one of cospi is positive.
+    ("sinpi", _FLOAT): """\
+$T $N($T x) {
+    $T y = sinpi(x);
+    return y == 0 ? @copysign($ZERO, x) : y;
+}""",
+    ("cospi", _FLOAT): """\
+$T $N($T x) {
+    return cospi(x) + $ZERO;
+}""",
     ("atomic_cas", _FLOAT): """\
 $T $N(volatile $S$T *p, $T compare, $T value) {
     volatile $S$U *bits = (volatile $S$U *)p;

@@ -33,14 +33,21 @@ def _at_its_type(function: Callable[..., float], *values: Any) -> Any:
 def _exceptional(function: Callable[..., float], value: float) -> float:
     """What a function gives where Python's `math` raises: a pole, an overflow, or no value."""
     if function is _math.gamma:
-        if value == 0.0:
-            return _math.copysign(_math.inf, value)
-        return _math.nan if value < 0.0 else _math.inf
+        return gamma_edges(value)
     if function is _math.log1p:
         return -_math.inf if value == -1.0 else _math.nan
     if function is _math.lgamma or function is _math.expm1 or function is _math.hypot:
         return _math.inf
     return _math.nan
+
+
+def gamma_edges(x: float) -> float:
+    """Poles, and overflow, which between two poles has an alternating sign."""
+    if x == 0.0:
+        return _math.copysign(_math.inf, x)
+    if x == -_math.inf or (x < 0.0 and x == _math.floor(x)):
+        return _math.nan
+    return _math.inf if x > 0.0 or _math.floor(x) % 2 == 0 else -_math.inf
 
 
 def rsqrt(x: Any) -> Any:
@@ -154,17 +161,23 @@ def cospi(x: Any) -> Any:
 
 
 def _sinpi(x: float) -> float:
-    reduced = _math.fmod(x, 2.0)
-    if reduced == int(reduced):
-        return _math.copysign(0.0, x)
-    return _math.sin(_math.pi * reduced)
+    quarters, angle = _reduced(x)
+    value = (_math.sin, _math.cos)[quarters % 2](angle)
+    value = -value if quarters >= 2 else value
+    return value if value else _math.copysign(0.0, x)
 
 
 def _cospi(x: float) -> float:
-    reduced = abs(_math.fmod(x, 2.0))
-    if reduced in (0.5, 1.5):
-        return 0.0
-    return _math.cos(_math.pi * reduced)
+    quarters, angle = _reduced(x)
+    value = (_math.cos, _math.sin)[quarters % 2](angle)
+    return (-value if quarters in (1, 2) else value) + 0.0
+
+
+def _reduced(x: float) -> tuple[int, float]:
+    """pi * x as quarter turns, modulo 4, and an angle of at most an eighth of a turn."""
+    halves = _math.fmod(x, 2.0) * 2.0
+    quarters = round(halves)
+    return quarters % 4, (halves - quarters) / 2.0 * _math.pi
 
 
 def reinterpret(x: Any, dtype: Any) -> Any:

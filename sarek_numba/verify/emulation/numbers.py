@@ -101,14 +101,6 @@ def _by_python(function: Callable[..., float], edges: Function) -> Function:
     return one
 
 
-def _gamma_edges(x: float) -> float:
-    if x == -math.inf or (x < 0 and x == math.floor(x)):
-        return math.nan
-    if x == 0:
-        return math.copysign(math.inf, x)
-    return math.inf if x > 0 or math.floor(x) % 2 == 0 else -math.inf
-
-
 def _join(values: tuple[Any, ...], chosen: Any) -> Any:
     """`min` and `max` have the type that their operands join to; weak alone stays weak."""
     strong = [np.asarray(value).dtype for value in values if not _is_python_number(value)]
@@ -211,7 +203,7 @@ _NUMPY_FLOAT = """
 _BY_MATH = {
     "erf": _by_python(math.erf, lambda x: math.copysign(1.0, x)),
     "erfc": _by_python(math.erfc, lambda x: 0.0 if x > 0 else 2.0),
-    "gamma": _by_python(math.gamma, _gamma_edges),
+    "gamma": _by_python(math.gamma, mathematics.gamma_edges),
     "lgamma": _by_python(math.lgamma, lambda x: math.inf),
 }
 
