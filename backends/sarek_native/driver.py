@@ -30,6 +30,7 @@ from sarek_numba.runtime.device import Bytes
 # Lanes by the bits of the machine's vectors. More than one register of float32 for each value hides
 # latency, but spills where there are only 16 registers (n-body, tiled product: 1.4 times slower).
 _LANES = {512: 16, 256: 8, 128: 8}
+_LONG = 3_000  # instructions, beyond which no loop is unrolled: that is quadratic in their number
 _LARGE = 20_000  # instructions, beyond which LLVM's costlier passes are left out
 
 _PROTOTYPE = ctypes.CFUNCTYPE(  # a call releases the GIL
@@ -79,6 +80,7 @@ class Compiler:
         # lanes are vectors already: LLVM's own vectorisers have nothing to add
         options = llvm.create_pipeline_tuning_options(speed_level=effort)
         options.loop_vectorization = options.slp_vectorization = False
+        options.loop_unrolling = module.instructions <= _LONG
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(parsed, builder)
         return parsed, machine
