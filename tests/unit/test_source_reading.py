@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import linecache
+import zipfile
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -184,6 +188,50 @@ def test_text_of_another_function_is_not_taken() -> None:
     text = "def k(other):\n    pass\n"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     assert parse(function) is None
+
+
+ENDS = {
+    "a dedented line in brackets": "    x[0] = (\n1\n)\n",
+    "a dedented line in a string": "    '''\ntext\n'''\n    x[0] = 1\n",
+    "a string at the end": "    x[0] = 1\n    '''\ntext\n    '''\n",
+    "a comment at the margin": "    if n:\n        pass\n# remark\n    x[0] = 1\n",
+    "statements without code": "    x[0] = 1\n    if 0:\n        n = 2\n    else:\n        pass\n",
+    "a continued line": "    x[0] = \\\n1\n",
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+@pytest.mark.parametrize("before", ["", "import math\n", "@deco(\n1\n)\n"])
+def test_a_definition_is_read_to_its_end(case: str, before: str) -> None:
+    """The tree has all statements of the function, and none of what follows."""
+    text = f"{before}def k(x, n):\n{ENDS[case]}"
+    after = "x = 3\ndef k2(x, n):\n    pass\n"
+    tree = parse(from_text(text + after, deco=lambda _: lambda function: function))
+    whole = ast.parse(text).body[-1]
+    assert tree is not None
+    assert ast.dump(tree, include_attributes=True) == ast.dump(whole, include_attributes=True)
+
+
+def test_an_indented_first_line_keeps_its_columns() -> None:
+    """The text of a block, of which a tool compiled the definition alone."""
+    function = from_text("def k(x):\n    x[0] = 1\n")
+    file = function.__code__.co_filename
+    lines = ["    def k(x):\n", "        x[0] = 1\n"]
+    linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
+    tree = parse(function)
+    assert tree is not None
+    assert (tree.lineno, tree.col_offset) == (1, 4)
+
+
+def test_text_of_a_loader_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module in an archive has no file of its own: its loader has the text."""
+    archive = tmp_path / "kernels.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("zipped_kernels.py", "N = 1\n\ndef k(x):\n    x[0] = N\n")
+    monkeypatch.syspath_prepend(str(archive))
+    tree = parse(importlib.import_module("zipped_kernels").k)
+    assert tree is not None
+    assert tree.lineno == 3
 
 
 def test_a_deep_expression_is_rewritten() -> None:
