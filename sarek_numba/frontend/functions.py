@@ -27,9 +27,7 @@ class DeviceFunction:
         return f"<sarek function {self.function.__qualname__}>"
 
 
-def function(
-    definition: Callable[..., Any] | None = None, **options: Any
-) -> Any:
+def function(definition: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Mark a device function. It takes no options in this version."""
     for name in options:
         raise UnsupportedConstruct(f"@sarek.function({name}=...) is not in this version")

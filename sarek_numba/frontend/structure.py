@@ -13,7 +13,7 @@ through, `break` and
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from numba.core import ir
 
@@ -28,7 +28,20 @@ from sarek_numba.frontend.graph import (
     successors,
 )
 from sarek_numba.frontend.jumps import EXIT, Block, Goto, Labelled, LabelledLoop, resolve_jumps
-from sarek_numba.frontend.regions import Copies, Decide, Fail, Finish, Node, Straight, Structured
+from sarek_numba.frontend.regions import (
+    Copies,
+    Decide,
+    Fail,
+    Finish,
+    Leave,
+    Loop,
+    Node,
+    Region,
+    Regions,
+    Straight,
+    Structured,
+    TestFlag,
+)
 from sarek_numba.frontend.tree import all_nodes
 from sarek_numba.ir.depth import deep_recursion
 
@@ -45,10 +58,14 @@ def structure(
     """
     nodes = nodes_of(function_ir)
     fold_conditions(nodes, is_pure, _statement_lines(tree))
-    split_exits(nodes)
+    split_exits(nodes, _exits_to_phis(nodes))
     with deep_recursion():
-        labelled = _Builder(nodes).build()
-        regions, flags = resolve_jumps(labelled)
+        regions, flags = resolve_jumps(_Builder(nodes).build())
+        done: set[int] = set()
+        while further := [head for head in _exits_further(nodes, regions) if head not in done]:
+            done.update(further)  # a second node for one exit would change nothing
+            split_exits(nodes, further)
+            regions, flags = resolve_jumps(_Builder(nodes).build())
     return Structured(nodes, regions, flags)
 
 
@@ -60,24 +77,61 @@ def is_for(node: Node) -> bool:
     )
 
 
-def split_exits(nodes: dict[int, Node]) -> None:
-    """Give each way out of the head of a `for` a node of its own where phis take values there.
+def split_exits(nodes: dict[int, Node], heads: Iterable[int]) -> None:
+    """Give the way out of each of these heads of a `for` a node of its own, behind the loop.
 
-    The head's test is no statement of its own in a `For`, so nothing can stand on its exit edge.
+    The head's test is no statement of its own in a `For`: nothing can stand on its exit edge.
     """
     fresh = max(nodes) + 1
-    for label, node in list(nodes.items()):
-        if not is_for(node) or not isinstance(node.terminator, ir.Branch):
-            continue
+    for label in heads:
+        node = nodes[label]
         branch = node.terminator
         target = nodes[branch.falsebr]
-        if not target.phis:
-            continue
         nodes[fresh] = Node(fresh, [], [], ir.Jump(target.label, branch.loc))
         for phi in target.phis:
             phi.incoming[fresh] = phi.incoming.pop(label)
         node.terminator = ir.Branch(branch.cond, branch.truebr, fresh, branch.loc)
         fresh += 1
+
+
+def only_leaves(head: Decide) -> bool:
+    """Whether the test of the head of a `for` does nothing at the end but leave the loop."""
+    rest = [region for region in head.orelse if not isinstance(region, Copies)]
+    return len(rest) == 1 and isinstance(rest[0], Leave)
+
+
+def all_regions(regions: Regions) -> Iterator[Region]:
+    """Some regions and all within them."""
+    pending = list(regions)
+    while pending:
+        region = pending.pop()
+        yield region
+        if isinstance(region, Decide):
+            pending += [*region.then, *region.orelse]
+        elif isinstance(region, (Loop, TestFlag)):
+            pending += region.body
+
+
+def _exits_to_phis(nodes: dict[int, Node]) -> list[int]:
+    """The heads of a `for` from which phis take values where the loop ends."""
+    return [
+        label
+        for label, node in nodes.items()
+        if is_for(node)
+        and isinstance(node.terminator, ir.Branch)
+        and nodes[node.terminator.falsebr].phis
+    ]
+
+
+def _exits_further(nodes: dict[int, Node], regions: Regions) -> list[int]:
+    """The heads of a `for` whose end is not just behind their loop, as in the `else` of another."""
+    loops = [r for r in all_regions(regions) if isinstance(r, Loop) and is_for(nodes[r.label])]
+    return [
+        loop.label
+        for loop in loops
+        for head in loop.body
+        if isinstance(head, Decide) and head.label == loop.label and not only_leaves(head)
+    ]
 
 
 def _statement_lines(tree: ast.AST | None) -> Callable[[int], int]:
@@ -140,7 +194,10 @@ class _Builder:
             if label == self.entry:
                 continue
             left = [h for h in nesting[self.idom[label]] if label not in self.loops[h]]
-            if left:
+            owner = self.idom[label]
+            if left and is_for(self.nodes[owner]) and label == successors(self.nodes[owner])[1]:
+                roots[owner].append(label)  # whatever it goes on to
+            elif left:
                 roots[left[0]].append(label)
         regions = self.subtree_targets()
         behind = {h: self.placed_behind(h, roots[h], regions) for h in self.loops}

@@ -17,18 +17,19 @@ from tools.numerics.functions import Function
 from tools.numerics.sample import Arguments
 
 BITS = 200
-VERSION = f"{gmpy2.mpfr_version()}, {BITS} bits"
+VERSION = f"{gmpy2.mpfr_version()}, {BITS} bits"  # begins with "MPFR"
 
 
 @dataclass(frozen=True)
 class Exact:
-    """Results: `near + rest * unit`, with `unit` the spacing there; and which are special.
+    """Results: `near + rest * unit`, with `unit` the spacing there; `rounded`; which are special.
 
     `kind` is what the correctly rounded result is: "nan", "inf", "-inf", "0.0", "-0.0", "number".
     Where `singular`, the mathematical value itself is none, infinite or zero, or so far out that
     MPFR says so, and only the kind counts.
     """
 
+    rounded: np.ndarray
     near: np.ndarray
     rest: np.ndarray
     unit: np.ndarray
@@ -68,7 +69,7 @@ def exact(function: Function, rows: Arguments) -> Exact:
     with np.errstate(over="ignore"):
         beyond = np.where(rest >= 0.5, np.inf, np.where(rest <= -0.5, -np.inf, near))
         rounded = np.where(np.abs(near) >= info.max, beyond, near).astype(dtype)
-    return Exact(near, rest, unit, kinds(rounded), singular != 0, dtype)
+    return Exact(rounded, near, rest, unit, kinds(rounded), singular != 0, dtype)
 
 
 def _split(value: Any, top: Any, digits: int, lowest: int) -> tuple[float, float, float, bool]:
@@ -89,7 +90,8 @@ def _split(value: Any, top: Any, digits: int, lowest: int) -> tuple[float, float
 def errors(actual: np.ndarray, expected: Exact) -> np.ndarray:
     """Distances in ULP: 0 where only the kind counts, infinite for a NaN that should be none."""
     largest = float(np.finfo(expected.dtype).max)
-    wide = actual.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        wide = actual.astype(np.float64)
     beyond = np.where(np.isinf(wide), np.sign(wide), 0.0)
     inside = np.clip(wide, -largest, largest)
     with np.errstate(all="ignore"):

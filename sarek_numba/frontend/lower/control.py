@@ -30,7 +30,7 @@ from sarek_numba.frontend.regions import (
     Straight,
     TestFlag,
 )
-from sarek_numba.frontend.structure import is_for
+from sarek_numba.frontend.structure import all_regions, is_for, only_leaves
 from sarek_numba.frontend.weak import is_number
 from sarek_numba.ir.nodes import (
     Assert,
@@ -263,8 +263,7 @@ def _without_test(lowering: FunctionLowering, head: Node, body: Regions) -> Regi
     result: Regions = []
     for region in body:
         if isinstance(region, Decide) and region.label == head.label:
-            rest = [r for r in region.orelse if not isinstance(r, Copies)]
-            if len(rest) != 1 or not isinstance(rest[0], Leave):
+            if not only_leaves(region):
                 raise lowering.refuse("this shape of a for loop", head.terminator)
             result += region.then
         else:
@@ -274,17 +273,7 @@ def _without_test(lowering: FunctionLowering, head: Node, body: Regions) -> Regi
 
 def _labels(regions: Regions) -> set[int]:
     """The nodes within some regions."""
-    found: set[int] = set()
-    pending = list(regions)
-    while pending:
-        match pending.pop():
-            case Straight(label):
-                found.add(label)
-            case Decide(_, then, orelse):
-                pending += [*then, *orelse]
-            case Loop(_, body) | TestFlag(_, _, body):
-                pending += body
-    return found
+    return {region.label for region in all_regions(regions) if isinstance(region, Straight)}
 
 
 def _item_variable(
