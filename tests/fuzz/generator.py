@@ -1,127 +1,209 @@
-"""Random kernels of structured control flow, and the differential test over them.
+"""Random programs of structured control flow: `generate(seed)`.
 
-`generate(seed)` gives a `Program`: a kernel as a tree of statements, whose text is plain Python
-over arrays of int32, uint8 and float32 and two Python ints. Its meaning under CPython with NumPy
-scalars is the reference: every thread reads and writes its own elements, and shares elements of
-a shared array only across barriers that all threads reach. Loops are bounded by fuel. `define`
-compiles many programs as one module, `differences` runs them on executors, `shrink` deletes
-statements while a difference stays.
-
-Types are chosen so that the reference is exact: Python ints are kept small, strong ints wrap,
-floats use exactly rounded operations only.
+A program mixes `if`, `for`, `while` with their `else`, `break`, `continue` and early `return` to
+depth 5, with assignments and stores of random expressions between. Loops are bounded, by small
+ranges or by fuel. Every thread reads and writes its own elements, and shares elements of a shared
+array only across barriers that all threads of its block reach: those stand in flow that the
+generator knows to be uniform, uniform branches and loops included.
 """
 
 from __future__ import annotations
 
-import linecache
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
 
-import numpy as np
+from tests.fuzz.expressions import BOOL, FLOAT, INT, INTEGERS, REALS, Expressions, Scope
+from tests.fuzz.programs import Helper, Program, Statement
 
-import sarek_numba.frontend.language as sarek
-
-# Elements that each thread owns in every array, and threads of a launch.
-OWN = 8
+# Elements that each thread owns in x, u, f and z, columns of d and e, and threads of a launch.
+OWN, COLUMNS = 8, 3
 GRID, BLOCK = 2, 4
 THREADS = GRID * BLOCK
 DEPTH = 5
-
-Arguments = tuple[np.ndarray, np.ndarray, np.ndarray, int, int]
-Executor = Callable[[FunctionType, Arguments], None]
-
-
-# --- programs -------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Statement:
-    """A line, or a compound statement: heads with their bodies."""
-
-    line: str = ""
-    parts: list[tuple[str, list[Statement]]] = field(default_factory=list)
-
-    def lines(self, indent: int) -> Iterator[str]:
-        space = "    " * indent
-        if not self.parts:
-            yield space + self.line
-        for head, body in self.parts:
-            yield f"{space}{head}:"
-            if not body:
-                yield f"{space}    pass"
-            for statement in body:
-                yield from statement.lines(indent + 1)
-
-
-@dataclass(slots=True)
-class Program:
-    """A kernel: its name, the seed it was made from and the statements after the prologue."""
-
-    name: str
-    seed: int
-    body: list[Statement]
-
-    @property
-    def text(self) -> str:
-        lines = [f"def {self.name}(x, u, f, n, m):"]
-        lines += [f"    {line}" for line in _PROLOGUE]
-        for statement in self.body:
-            lines += statement.lines(1)
-        lines += [f"    {line}" for line in _EPILOGUE]
-        return "\n".join(lines) + "\n"
-
-
-_PROLOGUE = (
-    "t = sarek.thread_idx.x",
-    f"o = sarek.global_idx.x * {OWN}",
-    f"s = sarek.shared.array({BLOCK}, np.int32)",
-    "a = n + t",
-    "b = 1",
-    "c = 0",
-    "fuel = 0",
-    "p = x[o]",
-    "q = u[o]",
-    "r = f[o]",
-)
-_EPILOGUE = (
-    "x[o + 6] = a % 1000",
-    "x[o + 7] = b * 3 + c * 7",
-    "x[o + 5] = p",
-    "u[o + 7] = q",
-    "f[o + 7] = r",
-)
-
-
-# --- generation -----------------------------------------------------------------------------------
+_LOCAL = 4
+# Deeper loops than this run a few times each.
+_DEEP_LOOPS = 2
 
 
 def generate(seed: int) -> Program:
     """The program of a seed."""
-    maker = _Maker(random.Random(seed))
-    return Program(f"kernel_{seed}", seed, maker.top())
+    rng = random.Random(seed)
+    elements = (rng.choice(INTEGERS), rng.choice(INTEGERS), rng.choice(REALS))
+    shapes = _Shapes(rng, elements)
+    helper = _helper(rng, seed, elements) if rng.random() < 0.5 else None
+    maker = _Maker(rng, shapes.scope(), elements, helper)
+    body = maker.top()
+    return Program(
+        seed, elements, shapes.prologue(), body, shapes.epilogue(), helper, maker.has_barriers
+    )
+
+
+class _Shapes:
+    """How a program reaches its elements: by index, by a view, by a view in reverse."""
+
+    def __init__(self, rng: random.Random, elements: tuple[str, str, str]) -> None:
+        self.elements = elements
+        self.view = rng.choice(("x[o : o + 8]", "x[o : o + 8][::-1]", "x[o + 1 : o + 8 : 2]"))
+        self.extent = 4 if self.view.endswith("2]") else 8
+        self.row = rng.choice(("d[h]", "d[h, :]", "d[h, ::-1]"))
+        self.has_local = rng.random() < 0.6
+
+    def scope(self) -> Scope:
+        a, b, f = self.elements
+        scope = Scope(
+            {INT: ["a", "b", "c", "n", "m", "t"], FLOAT: ["w"], BOOL: ["y"]},
+            [
+                (a, "x[o + {}]", OWN),
+                (a, "v[{}]", self.extent),
+                (a, "v[-1 - {}]", self.extent),
+                (b, "u[o + {}]", OWN),
+                (f, "f[o + {}]", OWN),
+                (BOOL, "z[o + {}]", OWN),
+                ("int32", "d[h, {}]", COLUMNS),
+                ("int32", "row[{}]", COLUMNS),
+                ("float32", "e[h, {}]", COLUMNS),
+            ],
+            ["n", "m", "g", f"sarek.block_idx.x % {GRID}"],
+        )
+        for name, kind in zip("pqr", self.elements, strict=True):
+            scope.variables.setdefault(kind, []).append(name)
+        if self.has_local:
+            scope.elements.append((a, "l[{}]", _LOCAL))
+        return scope
+
+    def prologue(self) -> tuple[str, ...]:
+        a, _, _ = self.elements
+        local = (
+            f"l = sarek.local.array({_LOCAL}, np.{a})",
+            f"for k in range({_LOCAL}): l[k] = x[o + k]",
+        )
+        return (
+            "t = sarek.thread_idx.x",
+            "h = sarek.global_idx.x",
+            f"o = h * {OWN}",
+            f"s = sarek.shared.array({BLOCK}, np.{a})",
+            f"v = {self.view}",
+            f"row = {self.row}",
+            *(local if self.has_local else ()),
+            "a = n + t",
+            "b = 1",
+            "c = 0",
+            "g = 0",
+            "fuel = 0",
+            "w = 0.5",
+            "y = n > 2",
+            "p = x[o]",
+            "q = u[o]",
+            "r = f[o]",
+        )
+
+    def epilogue(self) -> tuple[str, ...]:
+        a, b, _ = self.elements
+        own = ("d[h, 0] = a % 1000", "d[h, 1] = b * 3 + c * 7", "d[h, 2] += g + fuel")
+        kept = ("x[o + 7] = p", "u[o + 7] = q", "f[o + 7] = r", "z[o + 7] = y", "e[h, 2] = w")
+        local = (f"x[o + 6] ^= l[{_LOCAL - 1}]",) if self.has_local else ()
+        return (*own, *kept, *local)
+
+
+def _helper(rng: random.Random, seed: int, elements: tuple[str, str, str]) -> Helper:
+    """A device function of a strong integer, a Python int and a view, with a tuple as result."""
+    a, _, f = elements
+    scope = Scope(
+        {INT: ["a", "b", "k"], FLOAT: ["w"], BOOL: ["y"], a: ["p"], f: ["r"]},
+        [(a, "v[{}]", 4)],
+        [],
+    )
+    maker = _Maker(rng, scope, elements, None)
+    maker.has_barriers = False
+    maker.result = "(p, a % 100)"
+    setup = ["b = 2", "c = 0", "fuel = 0", "w = 1.5", "y = a > k", f"r = np.{f}(p)"]
+    body = [Statement(line) for line in setup] + maker.block(2, False)
+    return Helper(f"helper_{seed}", "p, a, v, k=3", body, maker.result)
 
 
 class _Maker:
-    def __init__(self, rng: random.Random) -> None:
+    """Statements over a scope."""
+
+    def __init__(
+        self,
+        rng: random.Random,
+        scope: Scope,
+        elements: tuple[str, str, str],
+        helper: Helper | None,
+    ) -> None:
         self.rng = rng
+        self.scope = scope
+        self.elements = elements
+        self.helper = helper
+        self.make = Expressions(rng, scope)
         # a barrier needs all threads of its block, so a kernel has barriers or early returns
         self.has_barriers = rng.random() < 0.4
+        self.result: str | None = None
+        self.loops = 0
+
+    def _pick(self, *choices: str) -> str:
+        return self.rng.choice(choices)
+
+    # --- uniform flow -----------------------------------------------------------------------------
 
     def top(self) -> list[Statement]:
-        """Statements at the top, where flow is uniform: some are barriers with a hand-over."""
-        body: list[Statement] = []
-        for _ in range(self.rng.choice((3, 3, 4))):
-            body += self.statement(0, False)
-            if self.has_barriers and self.rng.random() < 0.6:
-                body += self.hand_over()
-        return body
+        """Statements at the top, where flow is uniform."""
+        return [s for _ in range(self.rng.choice((1, 2, 2))) for s in self.uniform(0)]
+
+    def uniform(self, depth: int) -> list[Statement]:
+        """Statements that all threads of a block reach together."""
+        if not self.has_barriers:
+            return self.statement(depth, False)
+        body = [] if self.rng.random() < 0.3 else self.statement(depth, False)
+        kind = self.rng.randrange(6) if depth < 3 else 0
+        if kind < 3:
+            return body + self.hand_over()
+        if kind == 3:
+            parts = [(f"if {self.uniform_test()}", self.uniform(depth + 1))]
+            if self.rng.random() < 0.5:
+                parts.append(("else", self.uniform(depth + 1)))
+            return [*body, Statement(parts=parts)]
+        if kind == 4:
+            return [*body, self.uniform_loop(depth)]
+        jump = Statement(parts=[(f"if {self.uniform_test()}", [Statement("return")])])
+        return [*body, jump] if self.rng.random() < 0.3 else body + self.hand_over()
+
+    def uniform_test(self) -> str:
+        one, two = (self.rng.choice(self.scope.uniform) for _ in range(2))
+        simple = f"{one} {self._pick('<', '==', '>=')} {self._pick(two, '2', '0')}"
+        return self._pick(simple, simple, f"{simple} and {two} < 4", f"{one} % 2 or {two} > 1")
+
+    def uniform_loop(self, depth: int) -> Statement:
+        name = f"k{depth}"
+        head = self._pick(
+            f"for {name} in range({self._pick('n', '2', 'm + 1', 'n, -1, -2', '3, 0, m - 6')})",
+            f"while g < {self.rng.randrange(1, 5)}",
+        )
+        self.loops += 1
+        body = self.uniform(depth + 1)
+        self.loops -= 1
+        if self.rng.random() < 0.3:
+            jump = Statement(self._pick("break", "continue"))
+            body.append(Statement(parts=[(f"if {self.uniform_test()}", [jump])]))
+            body += self.hand_over()
+        parts = [(head, [Statement("g += 1"), *body])]
+        if self.rng.random() < 0.2:
+            parts.append(("else", self.uniform(depth + 1)))
+        return Statement(parts=parts)
 
     def hand_over(self) -> list[Statement]:
-        value = self.rng.choice(("p", "x[o + 1]", "np.int32(c)"))
-        lines = (f"s[t] = {value}", "sarek.barrier()", f"p = s[{BLOCK - 1} - t]", "sarek.barrier()")
-        return [Statement(line) for line in lines]
+        kind = self.elements[0]
+        other = self._pick(f"s[{BLOCK - 1} - t]", f"s[(t + 1) % {BLOCK}]", "s[t ^ 1]", "s[-1 - t]")
+        if self.rng.random() < 0.3:
+            step = Statement(
+                parts=[("with sarek.superstep()", [Statement(f"s[t] = {self.make.of(kind)}")])]
+            )
+            return [step, Statement(f"p = {other}"), Statement("sarek.barrier()")]
+        lines = [f"s[t] = {self.make.of(kind)}", "sarek.barrier()", f"p = {other}"]
+        if self.rng.random() < 0.3:
+            lines.append("p += s[0]")
+        return [Statement(line) for line in (*lines, "sarek.barrier()")]
+
+    # --- any flow ---------------------------------------------------------------------------------
 
     def block(self, depth: int, in_loop: bool) -> list[Statement]:
         body: list[Statement] = []
@@ -130,11 +212,9 @@ class _Maker:
         return body
 
     def statement(self, depth: int, in_loop: bool) -> list[Statement]:
-        kind = self.rng.randrange(14)
-        if depth >= DEPTH:
-            kind = self.rng.choice((0, 2, 3, 4))
-        if kind < 5:
-            return [Statement(self.simple(kind))]
+        kind = self.rng.randrange(15)
+        if depth >= DEPTH or kind < 5:
+            return [Statement(self.simple())]
         if kind in (5, 6, 7):
             return [self.branch(depth, in_loop)]
         if kind in (8, 9):
@@ -142,268 +222,141 @@ class _Maker:
         if kind == 10:
             return [self.while_loop(depth, in_loop)]
         if kind == 11:
-            return [self.endless(depth)]
-        if kind == 12 and in_loop:
-            return [Statement(parts=[(f"if {self.test()}", [self.jump()])])]
+            return [self.endless(depth, in_loop)]
+        if kind in (12, 13) and in_loop:
+            jump = Statement(self._pick("break", "continue"))
+            return [Statement(parts=[(f"if {self.make.condition()}", [jump])])]
         if not self.has_barriers and self.rng.random() < 0.4:
-            return [Statement(parts=[(f"if {self.test()}", [Statement("return")])])]
-        return [Statement("c = (c + 1) % 100")]
+            return [Statement(parts=[(f"if {self.make.condition()}", [self.leave()])])]
+        return [Statement(self.simple())]
 
-    def jump(self) -> Statement:
-        return Statement(self.rng.choice(("break", "continue")))
+    def leave(self) -> Statement:
+        return Statement("return" if self.result is None else f"return {self.result}")
 
-    def simple(self, kind: int) -> str:
-        choice = self.rng.choice
-        match kind:
-            case 0 | 1:
-                return f"{choice('abc')} = ({self.whole()}) % {choice((7, 50, 100))}"
-            case 2:
-                return choice(
-                    (
-                        f"x[o + {self.place()}] += {self.whole()}",
-                        f"x[o + ({choice('abc')} % 6)] = {self.int32()}",
-                        f"x[o + 1], x[o + 2] = x[o + 2], {self.int32()}",
-                        f"u[o + {self.place()}] = {self.uint8()}",
-                        f"f[o + {self.place()}] = {self.float32()}",
-                    )
-                )
-            case 3:
-                return choice(("a, b = b, a", "a, b, c = c, a, b", "p = " + self.int32()))
-            case _:
-                return choice((f"q = {self.uint8()}", f"r = {self.float32()}", "p = -p"))
+    def simple(self) -> str:
+        kind = self.rng.randrange(8)
+        if self.helper is not None and self.rng.random() < 0.2:
+            return self.call()
+        if kind < 2:
+            name = self._pick(*(v for v in "abc" if v in self.scope.variables[INT]))
+            return f"{name} = ({self.make.of(INT)}) % {self._pick('7', '50', '100', '-20')}"
+        if kind == 2:
+            return self.counting()
+        if kind == 3:
+            return f"y = {self.make.of(BOOL)}"
+        if kind == 4:
+            return f"w = {self.make.of(FLOAT)}"
+        if kind == 5:
+            return self.scalar()
+        return self.store()
 
-    def place(self) -> int:
-        return self.rng.randrange(6)
+    def counting(self) -> str:
+        if "c" not in self.scope.variables[INT]:
+            return "a, b = b, a"
+        return self._pick(
+            "a, b = b, a", "a, b, c = c, a, b", "c += 1", "b -= 2", "a = b = c", "a, w = b, float(c)",
+            "b ^= 3", "c = -c", "a, c = divmod(a, 7)",
+        )  # fmt: skip
+
+    def call(self) -> str:
+        kind = self.elements[0]
+        given = f"{self.make.of(kind, 2)}, {self.make.of(INT, 1)}"
+        view = self._pick("v", "v[:4]", "v[::-1]")
+        more = self._pick("", f", {self.make.of(INT, 1)}", f", k={self.make.variable(INT)}")
+        return f"p, a = {self.helper.name}({given}, {view}{more})"  # type: ignore[union-attr]
+
+    def scalar(self) -> str:
+        """An assignment to a strong variable."""
+        named = [(k, v) for k, names in self.scope.variables.items() for v in names if v in "pqr"]
+        kind, name = self.rng.choice(sorted(named))
+        value = self.make.of(kind)
+        if self.rng.random() < 0.7:
+            return f"{name} = {value}"
+        if kind in REALS:
+            return f"{name} {self._pick('+=', '-=', '*=', '/=', '//=', '%=')} {value}"
+        return f"{name} {self._pick('+=', '-=', '*=', '//=', '%=', '^=', '<<=', '>>=')} {value}"
+
+    def store(self) -> str:
+        """A store to an element, plain, augmented, or of two at once."""
+        kind = self.rng.choice(sorted({kind for kind, _, _ in self.scope.elements}))
+        target = str(self.make.element(kind))
+        value = self.make.of(kind)
+        choice = self.rng.random()
+        if choice < 0.5 or kind == BOOL:
+            return f"{target} = {value}"
+        if choice < 0.6:
+            return f"{target}, {self.make.element(kind)} = {self.make.leaf(kind)}, {value}"
+        if choice < 0.75:
+            other = self.make.of(self.rng.choice(self.scope.strong), 2)
+            return f"{target} {self._pick('+=', '-=', '*=')} {other}"
+        signs = ("+=", "-=", "*=", "//=", "%=")
+        more = ("/=",) if kind in REALS else ("&=", "|=", "^=", "<<=", ">>=")
+        return f"{target} {self._pick(*signs, *more)} {value}"
+
+    # --- compound statements ----------------------------------------------------------------------
 
     def branch(self, depth: int, in_loop: bool) -> Statement:
-        parts = [(f"if {self.test()}", self.block(depth + 1, in_loop))]
-        if self.rng.random() < 0.3:
-            parts.append((f"elif {self.test()}", self.block(depth + 1, in_loop)))
+        parts = [(f"if {self.make.condition()}", self.block(depth + 1, in_loop))]
+        while self.rng.random() < 0.25:
+            parts.append((f"elif {self.make.condition()}", self.block(depth + 1, in_loop)))
         if self.rng.random() < 0.5:
             parts.append(("else", self.block(depth + 1, in_loop)))
         return Statement(parts=parts)
 
     def for_loop(self, depth: int, in_loop: bool) -> Statement:
-        variable = f"{'ijkl'[depth % 4]}{depth}"
-        bounds = self.rng.choice(("n", "3", "m", "1, n", "n, 0, -1", "0", "0, 9, m + 2", "t"))
-        source = f"range({bounds})" if self.rng.random() < 0.9 else "(1, 2, 5)"
+        name = f"{'ijkl'[depth % 4]}{depth}"
+        source = self.bounds()
+        outer = self.scope.variables[INT]
+        self.scope.variables[INT] = [*outer, name]
+        self.loops += 1
         body = self.block(depth + 1, True)
-        if self.rng.random() < 0.5:
-            use = self.rng.choice((f"c = (c + {variable}) % 100", f"a = (a - {variable}) % 50"))
-            body.append(Statement(use))
+        if self.rng.random() < 0.4:
+            body.append(Statement(f"{self._pick('a', 'b')} = (b - {name}) % 50"))
         if self.rng.random() < 0.1:
-            body.insert(0, Statement(f"{variable} = {variable} + 1"))
-        parts = [(f"for {variable} in {source}", body)]
+            body.insert(0, Statement(f"{name} = {name} + 1"))
+        self.loops -= 1
+        self.scope.variables[INT] = outer
+        parts = [(f"for {name} in {source}", body)]
         if self.rng.random() < 0.3:
             parts.append(("else", self.block(depth + 1, in_loop)))
         return Statement(parts=parts)
+
+    def bounds(self) -> str:
+        if self.loops > _DEEP_LOOPS:
+            return self._pick("range(2)", "(3, 1)", "range(a % 3)")
+        if self.rng.random() < 0.1:
+            return "(1, 2, 5)"
+        small = f"({self.make.of(INT, 1)}) % 5"
+        if "n" in self.scope.variables[INT]:
+            known = ("n", "m", "1, n", "n, 0, -1", "0, 9, m + 2", "5, -2, m - 7", "t", "n, m")
+        else:
+            known = ("a % 4", "k % 6, 0, -2", "len(v) - 2")
+        return f"range({self._pick(*known, '3', '0', '4, -1, -1', small, f'{small}, -1, -1')})"
 
     def while_loop(self, depth: int, in_loop: bool) -> Statement:
+        self.loops += 1
         body = [Statement("fuel += 1"), *self.block(depth + 1, True)]
-        head = f"while fuel < {self.rng.randrange(5, 40)} and {self.test()}"
-        parts = [(head, body)]
+        self.loops -= 1
+        bound = f"fuel < {self.rng.randrange(5, 40)}"
+        test = self.make.of(BOOL)
+        head = self._pick(f"{bound} and {test}", f"{test} and {bound}", f"not ({bound}) == {test}")
+        if head.startswith("not"):
+            stop = Statement(parts=[(f"if not {bound}", [Statement("break")])])
+            head, body = test, [body[0], stop, *body[1:]]
+        parts = [(f"while {head}", body)]
         if self.rng.random() < 0.3:
             parts.append(("else", self.block(depth + 1, in_loop)))
         return Statement(parts=parts)
 
-    def endless(self, depth: int) -> Statement:
-        ways = ("break",) if self.has_barriers else ("break", "break", "return")
-        out = Statement(self.rng.choice(ways))
-        guard = Statement(parts=[(f"if fuel > {self.rng.randrange(3, 30)}", [out])])
-        return Statement(
-            parts=[("while True", [Statement("fuel += 1"), guard, *self.block(depth + 1, True)])]
+    def endless(self, depth: int, in_loop: bool) -> Statement:
+        out = self.leave() if not self.has_barriers and self.rng.random() < 0.3 else None
+        guard = Statement(
+            parts=[(f"if fuel > {self.rng.randrange(3, 30)}", [out or Statement("break")])]
         )
-
-    # --- expressions ------------------------------------------------------------------------------
-
-    def test(self, depth: int = 0) -> str:
-        kind = self.rng.randrange(9)
-        choice = self.rng.choice
-        if kind < 3 or depth > 2:
-            relation = choice(("<", ">", "==", "!=", "<=", ">="))
-            return f"{choice('abcnmt')} {relation} {choice('abc25')}"
-        match kind:
-            case 3:
-                return f"({self.test(depth + 1)} and {self.test(depth + 1)})"
-            case 4:
-                return f"({self.test(depth + 1)} or {self.test(depth + 1)})"
-            case 5:
-                return f"not ({self.test(depth + 1)})"
-            case 6:
-                return f"{choice('abc')} < {choice('abc')} <= {choice('nm')}"
-            case 7:
-                return choice(("p > x[o + 1]", "p == 3", "q < 300", "q > 7", "1 < x[o + 2] <= 5"))
-            case _:
-                return choice(("r > 0.5", "r < f[o + 1]", "a in (1, 2, 5)", "u[o + 1] == q"))
-
-    def whole(self, depth: int = 0) -> str:
-        kind = self.rng.randrange(7)
-        choice = self.rng.choice
-        if kind < 3 or depth > 1:
-            return choice(
-                ("a", "b", "c", "1", "3", "t", "(a - b)", "(b + c)", "(a * b)", "a // 3", "-a % 5")
-            )
-        match kind:
-            case 3:
-                return f"({self.whole(depth + 1)} if {self.test()} else {self.whole(depth + 1)})"
-            case 4:
-                return f"({self.whole(depth + 1)} and {self.whole(depth + 1)})"
-            case 5:
-                return f"({self.whole(depth + 1)} or {self.whole(depth + 1)})"
-            case _:
-                return choice(("min(a, b)", "max(b, c)", "abs(a - b)", "(a << 2)", "(b & 6)"))
-
-    def int32(self) -> str:
-        index = self.place()
-        return self.rng.choice(
-            (
-                "p",
-                f"x[o + {index}]",
-                f"x[o + {index}] * 3",
-                f"p + x[o + {index}]",
-                "p - 7",
-                f"(p if {self.test()} else x[o + {index}])",
-                f"x[o + {index}] // 5",
-                "p % 7",
-                f"p ^ x[o + {index}]",
-                "p >> 1",
-            )
-        )
-
-    def uint8(self) -> str:
-        return self.rng.choice(
-            ("q", f"u[o + {self.place()}]", "q + 1", "q * 3", "q >> 1", "q ^ 255", "q // 3")
-        )
-
-    def float32(self) -> str:
-        index = self.place()
-        return self.rng.choice(
-            (
-                "r",
-                f"f[o + {index}] * 0.5",
-                "r + 1.25",
-                f"r - f[o + {index}]",
-                "r / 3.0",
-                f"(r if {self.test()} else f[o + {index}])",
-                "min(r, 2.0)",
-                "abs(r)",
-            )
-        )
-
-
-# --- running --------------------------------------------------------------------------------------
-
-
-def define(programs: list[Program]) -> dict[str, FunctionType]:
-    """The functions of many programs, made as one module with its text in `linecache`."""
-    text = "\n\n".join(program.text for program in programs)
-    name = f"<fuzz {programs[0].seed}–{programs[-1].seed}>"
-    module = ModuleType("fuzz")
-    module.__dict__.update(sarek=sarek, np=np)
-    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    exec(compile(text, name, "exec"), module.__dict__)
-    return {program.name: getattr(module, program.name) for program in programs}
-
-
-def arguments(seed: int, round: int) -> Arguments:
-    """Arguments of one launch: x, u, f, n, m."""
-    rng = np.random.default_rng((seed, round))
-    size = THREADS * OWN
-    return (
-        rng.integers(-3, 9, size, dtype=np.int32),
-        rng.integers(0, 256, size, dtype=np.uint8),
-        rng.integers(-8, 9, size).astype(np.float32) / np.float32(4),
-        int(rng.integers(-1, 6)),
-        int(rng.integers(-1, 6)),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A program on which an executor differs from the reference."""
-
-    program: Program
-    executor: str
-    round: int
-    what: str
-
-    def __str__(self) -> str:
-        return (
-            f"seed {self.program.seed}, arguments {self.round}: {self.executor} {self.what}\n"
-            f"{self.program.text}"
-        )
-
-
-def differences(
-    programs: list[Program],
-    reference: Executor,
-    executors: dict[str, Executor],
-    rounds: int = 3,
-) -> list[Difference]:
-    """Run programs on all executors. An executor changes the arguments as the launch does.
-
-    A program that the reference does not run to its end with these arguments is left out.
-    """
-    found = []
-    functions = define(programs)
-    for program in programs:
-        function = functions[program.name]
-        for round in range(rounds):
-            expected = _run(reference, function, arguments(program.seed, round))
-            if isinstance(expected, str):
-                continue
-            for name, executor in executors.items():
-                actual = _run(executor, function, arguments(program.seed, round))
-                what = _compare(expected, actual)
-                if what is not None:
-                    found.append(Difference(program, name, round, what))
-    return found
-
-
-def _run(executor: Executor, function: FunctionType, given: Arguments) -> Arguments | str:
-    try:
-        with np.errstate(all="ignore"):
-            executor(function, given)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return given
-
-
-def _compare(expected: Arguments, actual: Arguments | str) -> str | None:
-    if isinstance(actual, str):
-        return f"raised {actual}"
-    for name, ours, theirs in zip("xuf", expected, actual, strict=False):
-        same = (ours == theirs) | ((ours != ours) & (theirs != theirs))
-        if not same.all():
-            index = int(np.flatnonzero(~same)[0])
-            return f"has {name}[{index}] = {theirs[index]!r}, expected {ours[index]!r}"
-    return None
-
-
-# --- shrinking ------------------------------------------------------------------------------------
-
-
-def shrink(program: Program, differs: Callable[[Program], bool]) -> Program:
-    """A smaller program on which `differs` still holds: delete statements, or unwrap them."""
-    changed = True
-    while changed:
-        changed = False
-        for body in _smaller(program.body):
-            candidate = Program(program.name, program.seed, body)
-            if differs(candidate):
-                program, changed = candidate, True
-                break
-    return program
-
-
-def _smaller(body: list[Statement]) -> Iterator[list[Statement]]:
-    for k, statement in enumerate(body):
-        before, behind = body[:k], body[k + 1 :]
-        yield [*before, *behind]
-        for j, (head, inner) in enumerate(statement.parts):
-            yield [*before, *inner, *behind]
-            if j:
-                yield [*before, Statement(parts=statement.parts[:j]), *behind]
-            for less in _smaller(inner):
-                parts = [*statement.parts[:j], (head, less), *statement.parts[j + 1 :]]
-                yield [*before, Statement(parts=parts), *behind]
+        self.loops += 1
+        body = [Statement("fuel += 1"), guard, *self.block(depth + 1, True)]
+        self.loops -= 1
+        parts = [(self._pick("while True", "while 1"), body)]
+        if self.rng.random() < 0.15:
+            parts.append(("else", self.block(depth + 1, in_loop)))
+        return Statement(parts=parts)

@@ -1,0 +1,269 @@
+"""Many programs as one kernel, run on executors and compared with CPython.
+
+Compiling costs more than running, most of all on OpenCL. So the programs of a batch are device
+functions of one kernel; a block finds its program in an array, and one launch runs every program
+with several arguments. A `Group` is one program with one set of arguments: `GRID` blocks, which own
+their part of every array. CPython runs the same kernel, group by group: a group in which it raises
+(a Python int that does not fit an element, say) has no meaning to compare with and is left out.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import sarek_numba as sarek
+from tests.fuzz.expressions import INTEGERS, REALS
+from tests.fuzz.generator import BLOCK, COLUMNS, GRID, OWN, THREADS
+from tests.fuzz.programs import Form, Program
+
+ROUNDS = 3
+
+# By the name of a parameter of the kernel: every array, whose first axis is cut into groups.
+Arrays = dict[str, np.ndarray]
+Executor = Callable[[Any, int, tuple[Any, ...]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A program, by its position in the batch, with one set of arguments."""
+
+    position: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A program with which an executor fails, or differs from CPython."""
+
+    program: Program
+    executor: str
+    round: int | None
+    what: str
+
+    def __str__(self) -> str:
+        seed, name = self.program.seed, self.executor
+        where = "" if self.round is None else f", arguments {self.round}"
+        return (
+            f"seed {seed}{where}: {name} {self.what}\n\n{self.program.text()}\n"
+            f"again: python -m tests.fuzz --seed {seed} --count 1 --executors {name}"
+        )
+
+
+class Batch:
+    """Programs as one kernel, and their groups as CPython leaves them."""
+
+    def __init__(
+        self, programs: Sequence[Program], form: Form = Form.FUNCTION, rounds: int = ROUNDS
+    ) -> None:
+        assert form is Form.FUNCTION or len(programs) == 1
+        self.programs = tuple(programs)
+        self.form = form
+        every = [Group(k, j) for k in range(len(programs)) for j in range(rounds)]
+        self.expected = {group: out for group in every if (out := self._reference(group))}
+        self.left_out = len(every) - len(self.expected)
+
+    @cached_property
+    def kernel(self) -> Any:
+        """The kernel, with its text where tracebacks and the compiler find it."""
+        seeds = ",".join(str(program.seed) for program in self.programs)
+        name = f"<fuzz {self.form.value} {seeds}>"
+        module = ModuleType("fuzz")
+        module.__dict__.update(sarek=sarek, np=np, math=math)
+        linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
+        exec(compile(self.text, name, "exec"), module.__dict__)
+        last = self.programs[0].name if self.form is Form.KERNEL else "batch"
+        return sarek.kernel(getattr(module, last))
+
+    @cached_property
+    def text(self) -> str:
+        text = "\n\n".join(program.text(self.form) for program in self.programs)
+        return text if self.form is Form.KERNEL else f"{text}\n\n{self._dispatch()}"
+
+    def _dispatch(self) -> str:
+        lines = [
+            f"def batch({', '.join(self._parameters)}):",
+            f"    group = sarek.block_idx.x // {GRID}",
+            "    which = programs[group]",
+            "    n = int(ns[group])",
+            "    m = int(ms[group])",
+        ]
+        for k, program in enumerate(self.programs):
+            given = ", ".join(_arrays_of(program))
+            lines += [f"    if which == {k}:", f"        {program.name}({given}, n, m)"]
+        return "\n".join(lines) + "\n"
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        return (*self._array_names, "programs", "ns", "ms")
+
+    @cached_property
+    def _array_names(self) -> tuple[str, ...]:
+        return tuple(sorted({name for program in self.programs for name in _arrays_of(program)}))
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def _reference(self, group: Group) -> Arrays | None:
+        """The arrays as CPython leaves them, or None where it raises."""
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return next(iter(self.run(emulated, [group]).values()))
+        except (ArithmeticError, ValueError, TypeError, IndexError):
+            return None
+
+    def run(self, executor: Executor, groups: Sequence[Group]) -> dict[Group, Arrays]:
+        """The arrays of each group after the launches."""
+        if self.form is Form.KERNEL:
+            return {group: self._run_alone(executor, group) for group in groups}
+        inputs = [self._inputs(group) for group in groups]
+        together = {
+            name: _joined(name, [arrays[name] for arrays, _, _ in inputs])
+            for name in self._array_names
+        }
+        programs = np.array([group.position for group in groups], np.int32)
+        ns, ms = (np.array([given[k] for given in inputs], np.int32) for k in (1, 2))
+        executor(self.kernel, GRID * len(groups), (*together.values(), programs, ns, ms))
+        return {
+            group: {name: _part(name, array, k) for name, array in together.items()}
+            for k, group in enumerate(groups)
+        }
+
+    def _run_alone(self, executor: Executor, group: Group) -> Arrays:
+        arrays, n, m = self._inputs(group)
+        names = _arrays_of(self.programs[0])
+        given = {name: _joined(name, [arrays[name]]) for name in self._array_names}
+        executor(self.kernel, GRID, (*(given[name] for name in names), n, m))
+        return given
+
+    def _inputs(self, group: Group) -> tuple[Arrays, int, int]:
+        """Arrays, n and m: a function of the program's seed and the round."""
+        rng = np.random.default_rng((self.programs[group.position].seed, group.round))
+        arrays = {name: _values(rng, name) for name in _KINDS}
+        n, m = (int(k) for k in rng.integers(-1, 6, 2))
+        return {name: arrays[name] for name in self._array_names}, n, m
+
+    # --- comparing --------------------------------------------------------------------------------
+
+    def differences(
+        self, name: str, executor: Executor, groups: Sequence[Group] | None = None
+    ) -> Iterator[Difference]:
+        """What an executor gives other than CPython; of each program the first."""
+        groups = tuple(self.expected) if groups is None else groups
+        if not groups:
+            return
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                actual = self.run(executor, groups)
+        except Exception as error:
+            yield from self._failure(name, executor, groups, f"{type(error).__name__}: {error}")
+            return
+        differing: set[int] = set()
+        for group in groups:
+            what = _compare(self.expected[group], actual[group])
+            if what is not None and group.position not in differing:
+                differing.add(group.position)
+                yield Difference(self.programs[group.position], name, group.round, what)
+
+    def _failure(
+        self, name: str, executor: Executor, groups: Sequence[Group], what: str
+    ) -> Iterator[Difference]:
+        """Which programs fail: each half of the batch by itself."""
+        if len(self.programs) == 1:
+            yield Difference(self.programs[0], name, None, f"raised {what}")
+            return
+        middle, found = len(self.programs) // 2, False
+        for half in (self.programs[:middle], self.programs[middle:]):
+            for difference in Batch(half, self.form).differences(name, executor):
+                found = True
+                yield difference
+        if not found:
+            yield Difference(self.programs[0], name, None, f"raised in a batch alone: {what}")
+
+
+def emulated(kernel: Any, grid: int, arguments: tuple[Any, ...]) -> None:
+    """Run in CPython, thread by thread."""
+    sarek.emulate(kernel)[grid, BLOCK](*arguments)
+
+
+def on_device(name: str) -> Executor:
+    """Run on the device of this name."""
+
+    def launch(kernel: Any, grid: int, arguments: tuple[Any, ...]) -> None:
+        with sarek.use_device(name):
+            kernel[grid, BLOCK](*arguments)
+
+    return launch
+
+
+# --- arrays ---------------------------------------------------------------------------------------
+
+_KINDS = {
+    **{f"x_{kind}": (kind, (THREADS * OWN,)) for kind in (*INTEGERS, *REALS)},
+    **{f"u_{kind}": (kind, (THREADS * OWN,)) for kind in INTEGERS},
+    "z": ("bool", (THREADS * OWN,)),
+    "d": ("int32", (THREADS, COLUMNS)),
+    "e": ("float32", (THREADS, COLUMNS)),
+}
+
+
+def _arrays_of(program: Program) -> tuple[str, ...]:
+    """The kernel's arrays that are a program's x, u, f, z, d and e."""
+    x, u, f = program.elements
+    return f"x_{x}", f"u_{u}", f"x_{f}", "z", "d", "e"
+
+
+def _values(rng: np.random.Generator, name: str) -> np.ndarray:
+    kind, shape = _KINDS[name]
+    dtype = np.dtype(kind)
+    small = rng.integers(0 if dtype.kind in "ub" else -3, 9, shape)
+    if dtype.kind == "b":
+        return small > 4
+    if dtype.kind == "f":
+        values = (small * rng.integers(1, 9, shape) / 4).astype(dtype)
+        special = [0.0, -0.0, math.nan, math.inf, -math.inf, 1e-40, 3e38, 1 / 3]
+    else:
+        values = small.astype(dtype)
+        info = np.iinfo(dtype)
+        special = [info.min, info.max, info.max // 2, info.min + 1]
+    rare = rng.random(shape) < 0.15
+    values[rare] = rng.choice(np.array(special, dtype), int(rare.sum()))
+    return values
+
+
+def _joined(name: str, parts: list[np.ndarray]) -> np.ndarray:
+    """The groups' parts of an array; `e` has its columns in reverse order in memory."""
+    array = np.concatenate(parts)
+    return np.asfortranarray(array[:, ::-1])[:, ::-1] if name == "e" else array
+
+
+def _part(name: str, array: np.ndarray, k: int) -> np.ndarray:
+    length = _KINDS[name][1][0]
+    return array[k * length : (k + 1) * length]
+
+
+def _compare(expected: Arrays, actual: Arrays) -> str | None:
+    """The first element that differs in its bits; NaNs are equal."""
+    for name, ours in expected.items():
+        theirs = actual[name]
+        same = (
+            (ours == theirs) & (np.signbit(ours) == np.signbit(theirs))
+            if (ours.dtype.kind == "f")
+            else ours == theirs
+        )
+        if ours.dtype.kind == "f":
+            same |= np.isnan(ours) & np.isnan(theirs)
+        if not same.all():
+            first = tuple(int(k) for k in np.argwhere(~same)[0])
+            at = ", ".join(map(str, first))
+            return f"has {name}[{at}] = {theirs[first]!r}, expected {ours[first]!r}"
+    return None
