@@ -49,14 +49,6 @@ def _known(device: str) -> tuple[list[record.Record], bool]:
     return record.for_machine(RECORDS, key), any(entry.key == key for entry in RECORDS)
 
 
-def _rounded(expected: Exact) -> np.ndarray:
-    """The exact results as floats of their type; beyond the largest they are infinite."""
-    sign = np.where(expected.near < 0, -np.inf, np.inf)
-    return np.where(np.isin(expected.kind, ("inf", "-inf")), sign, expected.near).astype(
-        expected.dtype
-    )
-
-
 @pytest.mark.parametrize("device", [device.name for device in sarek.devices()])
 @each_type
 @each_function
@@ -79,7 +71,7 @@ def test_within_its_bound(name: str, dtype: np.dtype, device: str) -> None:
 def test_an_error_beyond_the_bound_is_found(dtype: np.dtype) -> None:
     """One result that is two places off is reported with its argument."""
     rows, expected = _sample("exp", dtype)
-    right = _rounded(expected)
+    right = expected.rounded
     assert judge(rows, expected, right).ulp <= 0.5
     row = int(np.flatnonzero(rows[0] == 2)[0])
     wrong = right.copy()
@@ -104,8 +96,8 @@ def test_a_wrong_special_value_is_found(
 ) -> None:
     """A zero of the other sign, a number for NaN, NaN for a number, a number for an exact zero."""
     rows, expected = _sample("sinpi", dtype)
-    actual = np.where(rows[0] == argument, wrong, expected.near).astype(dtype)
-    assert judge(rows, expected, expected.near.astype(dtype)).deviations == ()
+    actual = np.where(rows[0] == argument, wrong, expected.rounded).astype(dtype)
+    assert judge(rows, expected, expected.rounded).deviations == ()
     assert [d.case for d in judge(rows, expected, actual).deviations] == [case]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from typing import Any
@@ -122,6 +123,23 @@ def test_mathematics_in_plain_python() -> None:
     assert mathematics.reinterpret(np.float32(1), np.uint32) == 0x3F800000
     assert mathematics.sinpi(1.0) == 0.0
     assert mathematics.cospi(0.5) == 0.0
+
+
+def test_turns_in_plain_python_are_reduced_exactly() -> None:
+    """Beside a zero the result is as far from it as the argument, times pi."""
+    for whole, step in ((1.0, 2.0**-52), (-1.0, 2.0**-53), (2.0**22, 2.0**-30)):
+        beside = abs(mathematics.sinpi(whole + step))
+        assert beside == pytest.approx(step * math.pi, rel=1e-15, abs=0)
+    assert mathematics.cospi(0.5 - 2.0**-54) == pytest.approx(2.0**-54 * math.pi, rel=1e-15, abs=0)
+    assert [mathematics.sinpi(x / 2) for x in range(-3, 4)] == [1, 0, -1, 0, 1, 0, -1]
+    assert [mathematics.cospi(x / 2) for x in range(-3, 4)] == [0, -1, 0, 1, 0, -1, 0]
+    assert math.copysign(1, mathematics.sinpi(-1.0)) == -1
+
+
+def test_gamma_in_plain_python_overflows_with_a_sign() -> None:
+    assert mathematics.gamma(-5e-324) == -math.inf
+    assert mathematics.gamma(5e-324) == math.inf
+    assert math.isnan(mathematics.gamma(-2.0))
 
 
 def test_fma_rounds_once() -> None:

@@ -68,7 +68,7 @@ def for_machine(records: Sequence[Record], key: tuple[str, str, str]) -> list[Re
 def write(records: Sequence[Record]) -> None:
     """The data, and the text between the markers of the document."""
     entries = [_entry(record) for record in records]
-    data = {"reference": f"MPFR {VERSION}", "sample": SIZE, "records": entries}
+    data = {"reference": VERSION, "sample": SIZE, "records": entries}
     JSON.write_text(json.dumps(data, indent=1) + "\n")
     text = MARKDOWN.read_text()
     MARKDOWN.write_text(with_tables(text, records))
@@ -83,7 +83,7 @@ def with_tables(text: str, records: Sequence[Record]) -> str:
 
 def tables(records: Sequence[Record]) -> str:
     """Versions, a table for each type, the deviations."""
-    lines = ["", f"Reference: MPFR {VERSION}; {SIZE:,} arguments for each function and type.", ""]
+    lines = ["", f"Reference: {VERSION}; {SIZE:,} arguments for each function and type.", ""]
     for number, record in enumerate(records, 1):
         lines.append(f"{number}. {record.device}: {record.driver}; {record.instruction_set}")
     for dtype in TYPES:
