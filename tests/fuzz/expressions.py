@@ -1,7 +1,7 @@
 """Random expressions of a wanted type, whose value in CPython with NumPy scalars is their meaning.
 
-A type is the name of an element type (a strong value), `INT` or `FLOAT` (Python numbers) or `BOOL`.
-The tables hold templates, in which `<name>` stands for a random part; `Expressions.part` says which.
+A type is the name of an element type (a strong value), `INT`, `FLOAT` (Python numbers) or `BOOL`.
+The tables hold templates: `<name>` stands for a random part, and `Expressions.part` says which.
 CPython is no reference for some expressions, which are not made: Python ints stay small and their
 divisors are not 0, a Python int that meets an unsigned value is not negative and does not meet 8 or
 16 bits, bools are not added, the two sides of a conditional expression have one type.

@@ -97,7 +97,6 @@ class _Shapes:
         )
 
     def epilogue(self) -> tuple[str, ...]:
-        a, b, _ = self.elements
         own = ("d[h, 0] = a % 1000", "d[h, 1] = b * 3 + c * 7", "d[h, 2] += g + fuel")
         kept = ("x[o + 7] = p", "u[o + 7] = q", "f[o + 7] = r", "z[o + 7] = y", "e[h, 2] = w")
         local = (f"x[o + 6] ^= l[{_LOCAL - 1}]",) if self.has_local else ()
@@ -254,7 +253,8 @@ class _Maker:
         if "c" not in self.scope.variables[INT]:
             return "a, b = b, a"
         return self._pick(
-            "a, b = b, a", "a, b, c = c, a, b", "c += 1", "b -= 2", "a = b = c", "a, w = b, float(c)",
+            "a, b = b, a", "a, b, c = c, a, b", "c += 1", "b -= 2", "a = b = c",
+            "a, w = b, float(c)",
             "b ^= 3", "c = -c", "a, c = divmod(a, 7)",
         )  # fmt: skip
 
