@@ -226,14 +226,12 @@ class _Builder:
         self, header: int, roots: list[int], targets: dict[int, set[int]]
     ) -> list[int]:
         after = self.after(header, roots, targets)
-        head = self.nodes[header]
-        result = []
-        for root in roots:
-            is_else = is_for(head) and root == successors(head)[1]
-            stays = targets[root] <= {after} and root != after and not is_else
-            if not stays:
-                result.append(root)
-        return sorted(result, key=self.position.__getitem__)
+        ended = successors(self.nodes[header])[1] if is_for(self.nodes[header]) else None
+        result = [
+            root for root in roots if root == ended or root == after or not targets[root] <= {after}
+        ]
+        # only the head leads to where a `for` ends, which comes first: its test leaves the loop
+        return sorted(result, key=lambda root: (root != ended, self.position[root]))
 
     def after(self, header: int, roots: list[int], targets: dict[int, set[int]]) -> int | None:
         """The node where the statement after the loop begins, as well as can be told."""
