@@ -44,6 +44,8 @@ class Scalar(Enum):
     FLOAT32 = "float32"
     FLOAT64 = "float64"
 
+    __hash__ = object.__hash__  # each is one object; that of Enum is slow, and all tables use it
+
     @property
     def kind(self) -> Kind:
         return _KINDS[self]
