@@ -227,9 +227,7 @@ class _Builder:
     ) -> list[int]:
         after = self.after(header, roots, targets)
         ended = successors(self.nodes[header])[1] if is_for(self.nodes[header]) else None
-        result = [
-            root for root in roots if root in (ended, after) or not targets[root] <= {after}
-        ]
+        result = [root for root in roots if root in (ended, after) or not targets[root] <= {after}]
         # only the head leads to where a `for` ends, which comes first: its test leaves the loop
         return sorted(result, key=lambda root: (root != ended, self.position[root]))
 
