@@ -13,7 +13,7 @@ from typing import assert_never
 from sarek_numba.codegen.aliasing import aliasing_name
 from sarek_numba.codegen.deep import DEEPEST, depth_of, split
 from sarek_numba.codegen.dialect import Dialect
-from sarek_numba.codegen.expressions import Expressions, type_name
+from sarek_numba.codegen.expressions import MULTIPLY, Expressions, type_name
 from sarek_numba.codegen.namer import Namer
 from sarek_numba.codegen.prelude import UNSIGNED, Prelude
 from sarek_numba.errors import InvalidIR
@@ -346,7 +346,7 @@ class Statements(Expressions):
     def _fixed(self, expr: Expr, type: str, wish: str) -> str:
         """An operand of `<`, `+` or `*` that keeps its value while a loop runs."""
         text = self.operand(expr)
-        if _never_changes(expr) and text.precedence > 10:
+        if _never_changes(expr) and text.precedence > MULTIPLY:
             return text.code
         name = self.namer.name(wish)
         self.line(f"{type} {name} = {text.code};")

@@ -263,3 +263,25 @@ def assigned_on_one_path(rng):
     return Launch(
         3, 64, (poison(N, np.int32), x), (np.where(x > 0, x * 2, -1).astype(np.int32), None)
     )
+
+
+@sarek.kernel
+def step_is_a_sum(out, n, m):
+    i = sarek.global_idx.x
+    if i < len(out):
+        total = 0
+        for k in range(m - 1, 20 + i, n + 2):
+            total = total * 3 + k
+        out[i] = total % 1000
+
+
+@corpus.add(step_is_a_sum)
+def bounds_and_step_of_several_terms(rng):
+    def total(i):
+        result = 0
+        for k in range(4, 20 + i, 3):
+            result = result * 3 + k
+        return result % 1000
+
+    expected = np.array([total(i) for i in range(20)], np.int32)
+    return Launch(1, 32, (poison(20, np.int32), 1, 5), (expected, None, None))
