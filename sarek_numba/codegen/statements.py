@@ -13,7 +13,7 @@ from typing import assert_never
 from sarek_numba.codegen.aliasing import aliasing_name
 from sarek_numba.codegen.deep import DEEPEST, depth_of, split
 from sarek_numba.codegen.dialect import Dialect
-from sarek_numba.codegen.expressions import MULTIPLY, Expressions, type_name
+from sarek_numba.codegen.expressions import MULTIPLY, RELATION, Expressions, type_name
 from sarek_numba.codegen.namer import Namer
 from sarek_numba.codegen.prelude import UNSIGNED, Prelude
 from sarek_numba.errors import InvalidIR
@@ -328,7 +328,7 @@ class Statements(Expressions):
         type, wish = self.type(scalar), loop.var.name
         first = self._fixed(loop.first, type, f"{wish}_first")
         stop = self.value(loop.stop)
-        step = self._fixed(loop.step, type, f"{wish}_step")
+        step = self._fixed(loop.step, type, f"{wish}_step", above=MULTIPLY)
         passes = self.namer.name(f"{wish}_passes")
         count = self.prelude.function("passes", scalar)
         self.line(f"{wide} {passes} = {count}({first}, {stop}, {step});")
@@ -343,10 +343,10 @@ class Statements(Expressions):
         self.line("}")
         self.namer.leave()
 
-    def _fixed(self, expr: Expr, type: str, wish: str) -> str:
-        """An operand of `<`, `+` or `*` that keeps its value while a loop runs."""
+    def _fixed(self, expr: Expr, type: str, wish: str, above: int = RELATION) -> str:
+        """An operand that keeps its value while a loop runs; it binds tighter than `above`."""
         text = self.operand(expr)
-        if _never_changes(expr) and text.precedence > MULTIPLY:
+        if _never_changes(expr) and text.precedence > above:
             return text.code
         name = self.namer.name(wish)
         self.line(f"{type} {name} = {text.code};")
