@@ -47,11 +47,13 @@ class _Merger:
     def run(self) -> None:
         """Alternate between removing blocks that only jump and merging, until nothing changes."""
         _forward_jumps(self.blocks, self.entry)
-        while self.merge_once():
+        # a copy of a whole test first: what is left of it may look like an arm of that test
+        while self.merge_once(choices=False) or self.merge_once(choices=True):
             _hoist_copies(self.blocks)
             _forward_jumps(self.blocks, self.entry)
 
-    def merge_once(self) -> bool:
+    def merge_once(self, choices: bool) -> bool:
+        """Merge what has a common tail; with `choices`, the branches of values that choose alike."""
         groups: dict[Any, list[int]] = {}
         for label, block in self.blocks.items():
             key = self.key_of(block)
@@ -64,7 +66,7 @@ class _Merger:
                 first, *rest = labels
                 labels = rest
                 for second in rest:
-                    if self.merge(first, second, crossing):
+                    if self.merge(first, second, crossing, choices):
                         changed = True
                         labels = [label for label in rest if label != second]
                         break
@@ -93,10 +95,15 @@ class _Merger:
             return ("return", terminator.loc.line)
         return None
 
-    def merge(self, first: int, second: int, crossing: set[str]) -> bool:
+    def merge(self, first: int, second: int, crossing: set[str], choices: bool) -> bool:
         """Give two blocks one copy of their common tail, if they have one."""
         left, right = self.blocks[first], self.blocks[second]
         tail = _common_tail(left.body, right.body, self.place_of, _Match(crossing))
+        if tail is not None and _tests_different(tail, left.body):
+            # values of any two types are tested: all that they share is the branch
+            ends = left.body[-1], right.body[-1]
+            branches = choices and isinstance(ends[0], ir.Branch)
+            tail = _Tail(1, [(ends[0].cond, ends[1].cond)]) if branches else None
         if tail is None:
             return False
         scope, loc = left.scope, left.body[-1].loc
@@ -283,16 +290,16 @@ def _common_tail(
             best = _Tail(length, _differing(match))
     if best is None:
         return None
-    if best.differing and _is_truth_test(left[len(left) - best.length :]):
-        # values of any two types are tested: what they share is the choice between two ways
-        return _Tail(1, [(left[-1].cond, right[-1].cond)])
     return best if _saves(best, left, right) else None
 
 
-def _is_truth_test(tail: list[ir.Stmt]) -> bool:
-    """Whether a tail is `bool(value)` and a branch on it."""
-    computed = [statement for statement in tail[:-1] if not _is_copy(statement)]
-    return isinstance(tail[-1], ir.Branch) and len(computed) == 1 and _is_truth(computed[0])
+def _tests_different(tail: _Tail, body: list[ir.Stmt]) -> bool:
+    """Whether a tail tests a value for truth in whose making the blocks differ."""
+    differing = {ours.name for ours, _ in tail.differing}
+    return any(
+        _is_truth(statement) and not differing.isdisjoint(read_by_statement(statement))
+        for statement in body[len(body) - tail.length :]
+    )
 
 
 def _is_truth(statement: ir.Stmt) -> bool:
