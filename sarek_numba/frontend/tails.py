@@ -53,7 +53,7 @@ class _Merger:
             _forward_jumps(self.blocks, self.entry)
 
     def merge_once(self, choices: bool) -> bool:
-        """Merge what has a common tail; with `choices`, the branches of values that choose alike."""
+        """Merge what has a common tail; with `choices`, branches of values that choose alike."""
         groups: dict[Any, list[int]] = {}
         for label, block in self.blocks.items():
             key = self.key_of(block)

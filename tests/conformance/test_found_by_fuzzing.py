@@ -1,0 +1,97 @@
+"""Kernels on which a device differed from CPython, or that were refused, as the fuzzer shrank them.
+
+Each is shown failing by the revision before the one that added it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sarek_numba as sarek
+from tests.executors import executors
+from tests.executors import run as run_on
+from tests.kernels.case import Launch
+
+
+@sarek.kernel
+def twice_negated_arm(x, n):
+    """The arms of a condition have two types: only their truth is asked for."""
+    p = x[0]
+    if ((not (not p)) if n > 2 else (x[1] > 3)) if x[2] > 1 else n < 5:
+        x[3] = 1
+
+
+@sarek.kernel
+def two_calls_in_arms(x, n):
+    """The arms of a conditional expression call two functions on one line."""
+    w = 0.5
+    w = min((abs(n / 8) if w > x[1] else float(x[1])), (float(n) if x[2] > 2 else w) * 4.0)
+    x[3] = int(w * 16.0)
+
+
+@sarek.kernel
+def conditional_in_while(x, n):
+    """The test of a loop, which CPython compiles twice, has arms of two types."""
+    fuel = 0
+    while fuel < 5 and (((n in (1, 2, 5)) if x[0] else (n > 1)) if x[1] != -1 else x[2]):
+        fuel += 1
+    x[3] = fuel
+
+
+@sarek.kernel
+def for_in_else_of_while(x, n):
+    """A `for` ends where the loop around it does."""
+    fuel = 0
+    while n == 2:
+        fuel += 1
+        if fuel > 3:
+            break
+    else:
+        for _ in range(n):
+            pass
+    x[3] = n
+
+
+@sarek.kernel
+def for_whose_else_goes_on(x, n):
+    """The `else` of a `for` starts the next pass of the loop around it; a `break` ends that."""
+    k = 4
+    while k > n:
+        k -= 1
+        for i in range(k):
+            if x[i % 3] == 3:
+                x[0] += 1
+                break
+            if x[i % 3] == 1:
+                x[2] += 1
+                break
+        else:
+            x[1] += 1
+            continue
+        if x[2] > 3:
+            break
+    else:
+        x[3] += 1
+
+
+KERNELS = (
+    twice_negated_arm,
+    two_calls_in_arms,
+    conditional_in_while,
+    for_in_else_of_while,
+    for_whose_else_goes_on,
+)
+
+
+@pytest.mark.parametrize("executor", executors()[1:])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
+def test_equals_cpython(kernel, executor):
+    """The same elements as CPython's, on arguments that take every way."""
+    rng = np.random.default_rng(1)
+    for n in (-1, 0, 1, 2, 3, 5):
+        given = rng.integers(-1, 5, 4).astype(np.int32)
+        expected, actual = given.copy(), given.copy()
+        sarek.emulate(kernel)[1, 1](expected, n)
+        run_on(executor, kernel, Launch(1, 1, (actual, n), (None, None)))
+        assert actual.tolist() == expected.tolist(), f"of {given.tolist()} and {n}"
