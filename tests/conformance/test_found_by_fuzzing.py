@@ -18,7 +18,7 @@ from tests.kernels.case import Launch
 def twice_negated_arm(x, n):
     """The arms of a condition have two types: only their truth is asked for."""
     p = x[0]
-    if ((not (not p)) if n > 2 else (x[1] > 3)) if x[2] > 1 else n < 5:
+    if ((not (not p)) if n > 2 else (x[1] > 3)) if x[2] > 1 else n < 5:  # noqa: SIM208 - the fault
         x[3] = 1
 
 
