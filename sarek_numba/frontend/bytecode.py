@@ -35,7 +35,7 @@ def interpret(source: Source, argument_types: tuple[types.Type, ...]) -> ir.Func
         code = bytecode.ByteCode(identity)
         code.labels = frozenset(code.labels)  # a list, in which each instruction is looked up
         function_ir = reader.interpret(code)
-    except (NumbaError, NotImplementedError) as error:
+    except (NumbaError, NotImplementedError, UnsupportedBytecodeError) as error:
         raise _refusal(error, reader.loc, source) from None
     _define_early_reads(function_ir, reader.early_reads)
     dead_branch_prune(function_ir, argument_types)
@@ -156,16 +156,25 @@ def _settle_raises(function_ir: ir.FunctionIR, source: Source) -> None:
         exception = defined.get(last.exception.name) if last.exception is not None else None
         arguments = None if exception is None else _assertion(exception.value, defined)
         if exception is None or arguments is None:
-            raise UnsupportedConstruct(
-                Diagnostic(
-                    UnsupportedConstruct,
-                    "`raise` is not part of the kernel language",
-                    source.span_of(last),
-                    "write an `assert`, which the oracle checks",
-                )
-            )
+            raise UnsupportedConstruct(_refused_raise(exception, defined, source.span_of(last)))
         block.body = [s for s in block.body if not _belongs(s, exception, defined)]
         block.body.append(ir.StaticRaise(AssertionError, arguments, last.loc))
+
+
+def _refused_raise(
+    exception: ir.Assign | None, defined: dict[str, ir.Assign], span: Span
+) -> Diagnostic:
+    message = "`raise` is not part of the kernel language"
+    hint = "write an `assert`, which the oracle checks"
+    value: Any = getattr(exception, "value", None)
+    function = getattr(value, "func", None)
+    if (
+        getattr(function, "name", None) in defined
+        and _assertion(defined[value.func.name].value, defined) == ()
+    ):
+        message = "the message of an `assert` is a constant string"
+        hint = "write it in quotes; the oracle names the thread that failed"
+    return Diagnostic(UnsupportedConstruct, message, span, hint)
 
 
 def _assertion(value: Any, defined: dict[str, ir.Assign]) -> tuple[str, ...] | None:

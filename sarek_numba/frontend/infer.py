@@ -19,7 +19,7 @@ from sarek_numba.errors import (
     TypingError,
     raise_diagnostics,
 )
-from sarek_numba.frontend import syntax
+from sarek_numba.frontend import opcodes, syntax
 from sarek_numba.frontend.bytecode import interpret, unbound
 from sarek_numba.frontend.context import Context
 from sarek_numba.frontend.extensions import CompileTime, SliceType
@@ -63,7 +63,8 @@ class _Stage:
         return dataclasses.replace(diagnostic, function=self.source.original.__name__)
 
     def _run(self) -> Typed:
-        raise_diagnostics(syntax.check(self.source))
+        check = opcodes.check if self.source.tree is None else syntax.check
+        raise_diagnostics(check(self.source))
         function_ir = interpret(self.source, self.args)
         inferer = Inferer(self.context, function_ir, self.source)
         inferer.solve(self.args)

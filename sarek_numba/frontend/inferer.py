@@ -535,14 +535,18 @@ def findings(loc: ir.Loc, error: Exception, inferer: Inferer) -> list[Diagnostic
 
 
 def _origin(variable: ir.Var, inferer: Inferer) -> tuple[Span, str]:
-    """Where a variable gets its value, and of which type; phis are followed to an assignment."""
+    """Where a variable gets its value, and of which type; phis and copies of temporaries are
+    followed to where it is computed.
+    """
     name, met = variable.name, {variable.name}
     while True:
         inst = inferer.definitions.get(name)
         value = getattr(inst, "value", None)
-        if not (isinstance(value, ir.Expr) and value.op == "phi"):
-            break
-        sources = [v.name for v in value.incoming_values if v is not ir.UNDEFINED]
+        sources: list[str] = []
+        if isinstance(value, ir.Expr) and value.op == "phi":
+            sources = [v.name for v in value.incoming_values if v is not ir.UNDEFINED]
+        elif isinstance(value, ir.Var) and value.is_temp:
+            sources = [value.name]
         sources = [each for each in sources if each not in met]
         if not sources:
             break

@@ -59,7 +59,7 @@ class Source:
         """Where one operand of what stands at `whole` is written; `whole` if that is not known.
 
         A position counts the arguments of a call, or (array, index, value) of a subscript; a name
-        is a keyword. What follows counts the items of a tuple.
+        is a keyword, or a bound of a slice. What follows counts the items of a tuple.
         """
         node = self._expression_at(whole)
         for step in operand:
@@ -126,6 +126,9 @@ def _operand_of(node: ast.AST | None, step: int | str, tree: ast.AST | None) -> 
             return next((k.value for k in keywords if k.arg == step), None)
         case ast.Call(args=args), int() if step < len(args):
             return args[step]
+        case ((ast.Subscript(slice=ast.Slice() as part) | (ast.Slice() as part)), str()):
+            bound: ast.expr | None = getattr(part, step)
+            return bound
         case ast.Subscript(), 0:
             return node.value
         case ast.Subscript(), 1:

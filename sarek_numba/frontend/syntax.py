@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from sarek_numba.errors import Diagnostic, UnsupportedConstruct
 from sarek_numba.frontend.source import Source, is_superstep
 from sarek_numba.frontend.tree import children
+from sarek_numba.span import Span
 
 
 class _DoubleStar(ast.keyword):
@@ -53,12 +54,11 @@ _REFUSED: dict[type[ast.AST], tuple[str, str | None]] = {
 
 
 def check(source: Source) -> list[Diagnostic]:
-    """Everything in the tree that is outside the kernel language."""
+    """Everything in the tree that is outside the kernel language; the source must have one."""
     tree = source.tree
-    if tree is None:
-        return []
+    assert tree is not None
     if not isinstance(tree, ast.FunctionDef):
-        return [_no_definition(source, tree)]
+        return [no_definition(source, isinstance(tree, ast.AsyncFunctionDef))]
     found = [*_parameters(source, tree)]
     for node in _walk(tree.body):
         if _kind(node) in _REFUSED or (isinstance(node, ast.With) and not _allowed(node, source)):
@@ -68,9 +68,13 @@ def check(source: Source) -> list[Diagnostic]:
         elif isinstance(node, ast.Assert) and not _has_plain_message(node):
             found.append(_computed_message(source, node))
     unique = {(d.message, d.span): d for d in found}  # a jump may leave several supersteps
-    return sorted(
-        unique.values(), key=lambda d: (d.span.line, d.span.column or 0) if d.span else (0, 0)
-    )
+    return sorted(unique.values(), key=place)
+
+
+def place(diagnostic: Diagnostic) -> tuple[int, int]:
+    """Where a finding stands, to sort by."""
+    span = diagnostic.span
+    return (0, 0) if span is None else (span.line, span.column or 0)
 
 
 def _walk(body: list[ast.stmt]) -> Iterator[ast.AST]:
@@ -91,21 +95,28 @@ def _kind(node: ast.AST) -> type[ast.AST]:
 
 
 def _refusal(source: Source, node: ast.AST) -> Diagnostic:
-    name, hint = _REFUSED.get(
-        _kind(node), ("this `with`", "only `with sarek.superstep():` is allowed")
-    )
-    if isinstance(node, ast.With) and node.items[0].optional_vars is not None:
+    span = source.span_of_tree(node)
+    if not isinstance(node, ast.With):
+        return refusal(_kind(node), span)
+    hint = "only `with sarek.superstep():` is allowed"
+    if node.items[0].optional_vars is not None:
         hint = "write `with sarek.superstep():` without `as`"
-    return Diagnostic(
-        UnsupportedConstruct,
-        f"{name} is not part of the kernel language",
-        source.span_of_tree(node),
-        hint,
-    )
+    return _outside("this `with`", span, hint)
 
 
-def _no_definition(source: Source, tree: ast.AsyncFunctionDef | ast.Lambda) -> Diagnostic:
-    asynchronous = isinstance(tree, ast.AsyncFunctionDef)
+def refusal(kind: type[ast.AST], span: Span) -> Diagnostic:
+    """The finding that a kind of node stands at a place."""
+    name, hint = _REFUSED[kind]
+    return _outside(name, span, hint)
+
+
+def _outside(name: str, span: Span, hint: str | None) -> Diagnostic:
+    message = f"{name} is not part of the kernel language"
+    return Diagnostic(UnsupportedConstruct, message, span, hint)
+
+
+def no_definition(source: Source, asynchronous: bool) -> Diagnostic:
+    """The finding that the function was not made by a plain `def`."""
     return Diagnostic(
         UnsupportedConstruct,
         f"{'an `async def`' if asynchronous else 'a lambda'} cannot be a kernel",

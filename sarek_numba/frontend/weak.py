@@ -49,7 +49,7 @@ class Refusal(NumbaTypingError):  # type: ignore[misc] # Numba ships no types
 
 
 @contextlib.contextmanager
-def operand(position: int) -> Iterator[None]:
+def operand(position: int | str) -> Iterator[None]:
     """A refusal in here is about one operand, or one item of a tuple: carets go under it alone."""
     try:
         yield

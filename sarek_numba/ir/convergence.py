@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from dataclasses import replace
 
 from sarek_numba.errors import Diagnostic, DivergentBarrier
 from sarek_numba.ir.nodes import Barrier, Call, Expr, Kernel, WarpBarrier
@@ -25,8 +26,8 @@ _REACHED = {
     Way.PASSES: "is reached a different number of times by threads for which {} differs",
 }
 _HINT = (
-    "move the barrier out of the branch or loop, or make the condition the same for all threads of "
-    "the block; a thread with nothing to do must still reach it"
+    "every thread of the block must reach it, those with nothing to do too: move it out of the "
+    "branch or loop"
 )
 
 
@@ -34,7 +35,7 @@ def check_convergence(kernel: Kernel, uniformity: Uniformity | None = None) -> l
     """One diagnostic for each barrier, or call that reaches one, in flow that is not uniform."""
     found: list[Diagnostic] = []
     _check((uniformity or analyse(kernel)).main, None, found, set())
-    return found
+    return [replace(d, function=d.function or kernel.name) for d in found]
 
 
 def _check(function: Function, call: Call | None, found: list[Diagnostic], seen: set[int]) -> None:
@@ -73,7 +74,8 @@ def _diagnostic(
     if call is not None and call.span is not None:
         notes.append((call.span, f"{call.function}() is called here"))
     message = f"{what} {_REACHED[control.way].format(condition)}"
-    return Diagnostic(DivergentBarrier, message, sync.stmt.span, _HINT, tuple(notes))
+    function = None if call is None else call.function
+    return Diagnostic(DivergentBarrier, message, sync.stmt.span, _HINT, tuple(notes), function)
 
 
 def _note(control: Control) -> str:

@@ -284,7 +284,7 @@ def comparison_of_arrays(x, n):
 
 
 def is_on_numbers(x, n):
-    if n is 3:
+    if n is n:
         x[0] = 1
 
 
@@ -448,7 +448,8 @@ def tuple_index_outside(x, n):
 
 
 def tuple_float_index(x, n):
-    x[0] = (1, 2)[1.0]
+    t = (1, 2)
+    x[0] = t[1.0]
 
 
 def tuple_slice_at_run_time(x, n):

@@ -214,14 +214,16 @@ def length(x: Type) -> Operation:
 
 @rule(slice)
 def slicing(*args: Type) -> Operation:
-    for arg in args:
-        if not (is_whole(arg) or isinstance(arg, types.NoneType)):
-            hint = "write int(...) around it" if is_number(arg) else "write integers"
-            raise Refusal(f"a slice takes integers, not {describe(arg)}", hint)
     parts = (types.none, *args) if len(args) == 1 else args
     start, stop, step = (*parts, types.none)[:3]
+    for name, part in (("lower", start), ("upper", stop), ("step", step)):
+        if not (is_whole(part) or isinstance(part, types.NoneType)):
+            hint = "write int(...) around it" if is_number(part) else "write integers"
+            with operand(name):
+                raise Refusal(f"a slice takes integers, not {describe(part)}", hint)
     if constant_of(step) == 0:
-        raise Refusal("the step of a slice is zero", "write a positive or a negative step")
+        with operand("step"):
+            raise Refusal("the step of a slice is zero", "write a positive or a negative step")
     operands = tuple(types.none if isinstance(a, types.NoneType) else WEAK_INT for a in args)
     return Operation(MakeSlice(), operands, SliceType(start, stop, step))
 
