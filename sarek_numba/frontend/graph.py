@@ -110,6 +110,35 @@ def immediate_dominators(order: list[int], before: dict[int, list[int]]) -> dict
     return idom
 
 
+def is_reducible(nodes: dict[int, Node], entry: int) -> bool:
+    """Whether every loop has one way in: each edge back leads to a node that dominates its source.
+
+    Nodes need no more than a terminator.
+    """
+    order = reverse_postorder(nodes, entry)
+    position = {label: k for k, label in enumerate(order)}
+    back = [
+        (label, target)
+        for label in order
+        for target in successors(nodes[label])
+        if position[target] <= position[label]
+    ]
+    if not back:
+        return True
+    before: dict[int, list[int]] = {label: [] for label in order}
+    for label in order:
+        for target in dict.fromkeys(successors(nodes[label])):
+            before[target].append(label)
+    idom = immediate_dominators(order, before)
+    for source, header in back:
+        label = source
+        while position[label] > position[header]:
+            label = idom[label]
+        if label != header:
+            return False
+    return True
+
+
 def natural_loops(
     order: list[int], before: dict[int, list[int]], position: dict[int, int]
 ) -> dict[int, set[int]]:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 from numba.core import ir
 
+from sarek_numba.frontend.graph import is_reducible
 from sarek_numba.frontend.reads import read_by_statement
 
 Position = Callable[[Any], Any]
@@ -31,13 +33,27 @@ def merge_tails(function_ir: ir.FunctionIR, position: Position) -> None:
 
     `position` gives the place in the source of an instruction, as exactly as is known: only
     instructions with equal places are copies of each other.
+
+    Two copies of a test may agree in parts only. One copy of such a part would be a second way into
+    the loop, which no statement gives: then equal returns alone are merged.
     """
-    merger = _Merger(function_ir.blocks, position)
-    merger.run()
+    blocks = function_ir.blocks
+    before = {label: (block, list(block.body)) for label, block in blocks.items()}
+    _Merger(blocks, position).run()
+    if is_reducible(blocks, min(blocks)):
+        return
+    blocks.clear()
+    for label, (block, body) in before.items():
+        block.body = body
+        blocks[label] = block
+    _Merger(blocks, position, only_returns=True).run()
 
 
 class _Merger:
-    def __init__(self, blocks: dict[int, ir.Block], position: Position) -> None:
+    def __init__(
+        self, blocks: dict[int, ir.Block], position: Position, only_returns: bool = False
+    ) -> None:
+        self.only_returns = only_returns
         self.blocks = blocks
         self.position = position
         self.entry = min(blocks)
@@ -85,6 +101,8 @@ class _Merger:
     def key_of(self, block: ir.Block) -> Any:
         """What blocks with a common tail agree in, or None where there can be none."""
         terminator = block.body[-1]
+        if self.only_returns and not isinstance(terminator, ir.Return):
+            return None
         if isinstance(terminator, ir.Jump):
             effect = next((s for s in reversed(block.body[:-1]) if not _is_copy(s)), None)
             return None if effect is None else ("jump", terminator.target, self.place_of(effect))
@@ -394,14 +412,17 @@ def _renamed(statement: ir.Stmt, names: dict[str, ir.Var]) -> ir.Stmt:
     """The statement with the variables of `names` replaced where they are read."""
     if not names:
         return statement
-    for key, value in list(vars(statement).items()):
+    renamed = copy(statement)
+    for key, value in vars(statement).items():
         if isinstance(statement, ir.Assign) and key == "target":
             continue
         if isinstance(value, ir.Var) and value.name in names:
-            setattr(statement, key, names[value.name])
+            setattr(renamed, key, names[value.name])
         elif isinstance(value, ir.Expr):
-            value._kws = {key: _replaced(part, names) for key, part in value._kws.items()}
-    return statement
+            expr = copy(value)
+            expr._kws = {key: _replaced(part, names) for key, part in value._kws.items()}
+            setattr(renamed, key, expr)
+    return renamed
 
 
 def _replaced(part: Any, names: dict[str, ir.Var]) -> Any:

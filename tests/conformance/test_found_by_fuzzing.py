@@ -40,6 +40,15 @@ def conditional_in_while(x, n):
 
 
 @sarek.kernel
+def comparison_in_bits_in_while(x, n):
+    """The two copies of a test agree in parts only: a value waits while another is compared."""
+    fuel, y = 0, x[3] > n
+    while ((n == x[2] << 2 > n) or (y & (x[0] < n >= x[1]))) and fuel < 5:
+        fuel += 1
+    x[3] = fuel
+
+
+@sarek.kernel
 def for_in_else_of_while(x, n):
     """A `for` ends where the loop around it does."""
     fuel = 0
@@ -79,6 +88,7 @@ KERNELS = (
     twice_negated_arm,
     two_calls_in_arms,
     conditional_in_while,
+    comparison_in_bits_in_while,
     for_in_else_of_while,
     for_whose_else_goes_on,
 )

@@ -44,7 +44,7 @@ _WHOLES = (
 )  # fmt: skip
 _WHOLE_LEAVES = (
     "<i>", "<i>", "<i>", "<i>", "<digit>", "(-<digit>)", "<bounded>", "<bounded>", "(<i> << 2)",
-    "(<i> >> 1)", "<i> ** 2", "~<i>", "int(<bool>)", "round(<w>) % 50",
+    "(<i> >> 1)", "<i> ** 2", "~<i>", "int(<bool>)", "(round(<w>) % 50)",
 )  # fmt: skip
 _FRACTIONS = (
     "(<float> + <float>)", "(<float> - <float>)", "(<float> * 0.5)", "(<float> / 3.0)",
@@ -201,7 +201,7 @@ class Expressions:
         leaf = self.leaf(kind)
         if kind in INTEGERS:
             return f"int({leaf} % 50)"
-        return self.rng.choice((f"int({leaf}) % 50", f"round({leaf}) % 50"))
+        return self.rng.choice((f"(int({leaf}) % 50)", f"(round({leaf}) % 50)"))
 
 
 def _templates(kind: str, last: bool) -> tuple[str, ...]:
