@@ -199,8 +199,11 @@ def _object_attribute(value: Any, name: str) -> tuple[Type, Operation | None, An
         hint = None
         if is_captured_array(CompileTime(value)):
             hint = "write sarek.const.array_like(a) in the kernel, or pass the array as an argument"
+        owner = f"a {type(value).__name__}"
+        if hint is not None:
+            owner = describe(CompileTime(value))
         raise Refusal(
-            f"attributes of a {type(value).__name__} cannot be used in a kernel",
+            f"attributes of {owner} cannot be used in a kernel",
             hint or "give the number itself a name around the kernel, and use that",
             UnsupportedConstruct,
         )
@@ -211,8 +214,15 @@ def _object_attribute(value: Any, name: str) -> tuple[Type, Operation | None, An
         if shown == "sarek_numba":
             shown = "sarek"
         hint = closest(name, dir(value)) or f"look at dir({shown}) for what there is"
+        if type(value).__module__ == language.__name__:
+            hint = f"it has {', '.join(each for each in dir(value) if each[0] != '_')}"
         raise Refusal(f"{shown} has no attribute {name!r}", hint, UnknownName) from None
+    if isinstance(member, language.NotYet) and member.name in _VALUES_TO_COME:
+        raise refused(member)
     return type_of_value(member), operation_of_value(member), member
+
+
+_VALUES_TO_COME = ("warp.lane", "warp.size")
 
 
 def _is_open(value: Any) -> bool:
@@ -272,6 +282,8 @@ def not_callable(callee: Any, name: str) -> Refusal:
             _hint_for(callee) if library else "decorate it with @sarek.function",
             UnsupportedConstruct,
         )
+    if isinstance(callee, language.Axes):
+        return Refusal(f"{callee!r} is no function", f"name an axis, as in {callee!r}.x")
     if is_captured_array(CompileTime(callee)):
         return Refusal("an array cannot be called", "index it with [ ]")
     if hasattr(callee, "py_func") or isinstance(callee, type) or not callable(callee):

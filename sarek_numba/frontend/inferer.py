@@ -297,11 +297,16 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
             hint = "convert one of them, or use two names"
             if "None" in (first, second):
                 hint = "give it a number on every path"
+            elif first.startswith("the function "):
+                hint = "call each in a branch of its own"
             return Refusal(f"{name!r} holds {both}", hint)
         if target.name in self._returned:
             name = self.source.original.__name__
             return Refusal(f"{name}() returns {both}", "return one type on all paths")
-        return Refusal(f"this expression gives {both}", "convert one of them")
+        hint = "convert one of them"
+        if first.startswith("the function "):
+            hint = "call each in a branch of its own"
+        return Refusal(f"this expression gives {both}", hint)
 
     def _attribute(self, inst: Any, target: ir.Var, expr: Any) -> None:
         (owner,) = self._types((expr.value,))

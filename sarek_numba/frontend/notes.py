@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from numba.core import ir, types
@@ -43,9 +44,17 @@ def _unasked_float64(inferer: Inferer, key: Any, operation: Operation) -> list[D
             TypingError,
             f"the result of {shown} is float64",
             inferer.source.span_of(key.loc),
-            "write sarek.float32(...) around the operand that is no float32, if that is enough",
+            f"write sarek.float32(...) around {_shown(given)}, if float32 is enough",
         )
     ]
+
+
+def _shown(given: list[Type]) -> str:
+    """The operands that make it float64."""
+    strong = [kind for kind in given if not isinstance(kind, Weak) and kind != types.float32]
+    if len(strong) == 1 or len(set(strong)) > 1:
+        return " and ".join(f"the {kind}" for kind in strong)
+    return f"each {strong[0]}"
 
 
 def _type_of(inferer: Inferer, argument: Any) -> Type:
@@ -53,7 +62,7 @@ def _type_of(inferer: Inferer, argument: Any) -> Type:
 
 
 def _narrow_accumulator(inferer: Inferer, inst: Any) -> list[Diagnostic]:
-    """A variable that starts as a Python int and became an 8- or 16-bit integer in a loop."""
+    """A variable that starts as a Python int and sums up 8- or 16-bit integers in a loop."""
     if not (
         isinstance(inst, ir.Assign) and isinstance(inst.value, ir.Expr) and inst.value.op == "phi"
     ):
@@ -64,6 +73,8 @@ def _narrow_accumulator(inferer: Inferer, inst: Any) -> list[Diagnostic]:
     sources = [v for v in inst.value.incoming_values if v is not ir.UNDEFINED]
     if not any(isinstance(inferer.type_of(v.name), Weak) for v in sources):
         return []
+    if not _accumulates(inferer, inst.target):
+        return []
     return [
         Diagnostic(
             TypingError,
@@ -72,3 +83,31 @@ def _narrow_accumulator(inferer: Inferer, inst: Any) -> list[Diagnostic]:
             "start it as sarek.int64(0) for a wide sum",
         )
     ]
+
+
+_GROWS = (operator.add, operator.sub, operator.mul, operator.lshift, operator.pow)
+_GROWS_IN_PLACE = (
+    operator.iadd, operator.isub, operator.imul, operator.ilshift, operator.ipow
+)  # fmt: skip
+
+
+def _accumulates(inferer: Inferer, target: ir.Var) -> bool:
+    """Whether a value that reaches a phi is made of the variable itself by arithmetic."""
+    pending, met = [target.name], set()
+    while pending:
+        name = pending.pop()
+        if name in met:
+            continue
+        met.add(name)
+        value = getattr(inferer.definitions.get(name), "value", None)
+        if isinstance(value, ir.Var):
+            pending.append(value.name)
+        elif isinstance(value, ir.Expr) and value.op == "phi":
+            pending += [v.name for v in value.incoming_values if v is not ir.UNDEFINED]
+        elif isinstance(value, ir.Expr) and value.op in ("binop", "inplace_binop"):
+            operands = (value.lhs, value.rhs)
+            if value.fn in (*_GROWS, *_GROWS_IN_PLACE) and any(
+                operand.unversioned_name == target.unversioned_name for operand in operands
+            ):
+                return True
+    return False

@@ -10,7 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from sarek_numba.errors import Diagnostic, UnsupportedConstruct
-from sarek_numba.frontend.source import Source, is_superstep
+from sarek_numba.frontend.language import NotYet
+from sarek_numba.frontend.source import Source, evaluate, is_superstep
 from sarek_numba.frontend.tree import children
 from sarek_numba.span import Span
 
@@ -60,8 +61,11 @@ def check(source: Source) -> list[Diagnostic]:
     if not isinstance(tree, ast.FunctionDef):
         return [no_definition(source, isinstance(tree, ast.AsyncFunctionDef))]
     found = [*_parameters(source, tree)]
-    for node in _walk(tree.body):
-        if _kind(node) in _REFUSED or (isinstance(node, ast.With) and not _allowed(node, source)):
+    for node in _walk(tree.body, source):
+        later = _later(node, source)
+        if later is not None:
+            found.append(_not_yet(later, source.span_of_tree(node)))
+        elif _kind(node) in _REFUSED or (isinstance(node, ast.With) and not _allowed(node, source)):
             found.append(_refusal(source, node))
         elif isinstance(node, ast.With):
             found += _jumps_out(source, node)
@@ -77,13 +81,26 @@ def place(diagnostic: Diagnostic) -> tuple[int, int]:
     return (0, 0) if span is None else (span.line, span.column or 0)
 
 
-def _walk(body: list[ast.stmt]) -> Iterator[ast.AST]:
+def _later(node: ast.AST, source: Source) -> NotYet | None:
+    """The feature of a later version that a node calls; its arguments may be of any form."""
+    if not isinstance(node, ast.Call):
+        return None
+    callee = evaluate(node.func, source.original)
+    return callee if isinstance(callee, NotYet) else None
+
+
+def _not_yet(feature: NotYet, span: Span) -> Diagnostic:
+    message = f"{feature!r} is not in this version"
+    return Diagnostic(UnsupportedConstruct, message, span, feature.hint)
+
+
+def _walk(body: list[ast.stmt], source: Source) -> Iterator[ast.AST]:
     """All nodes but those inside of a refused one."""
     pending: list[ast.AST] = list(reversed(body))
     while pending:
         node = pending.pop()
         yield node
-        if _kind(node) not in _REFUSED:
+        if _kind(node) not in _REFUSED and _later(node, source) is None:
             pending.extend(reversed(list(children(node))))
 
 

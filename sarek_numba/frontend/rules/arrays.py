@@ -17,6 +17,7 @@ from sarek_numba.frontend.extensions import (
     RangeType,
     SliceType,
 )
+from sarek_numba.frontend.language import Axes
 from sarek_numba.frontend.rules.operators import constant
 from sarek_numba.frontend.rules.registry import rule
 from sarek_numba.frontend.typed import (
@@ -84,7 +85,9 @@ def _check_subscript(item: Type) -> None:
     if is_whole(item) or isinstance(item, SliceType):
         return
     hint = "write int(...) around it" if is_number(item) else "index with integers and slices"
-    if isinstance(item, CompileTime) and item.value is Ellipsis:
+    if isinstance(item, CompileTime) and isinstance(item.value, Axes):
+        hint = f"name an axis, as in {item.value!r}.x"
+    elif isinstance(item, CompileTime) and item.value is Ellipsis:
         hint = "write a colon for each axis"
     elif isinstance(item, types.NoneType):
         hint = "a view has no new axes"
@@ -180,11 +183,13 @@ def common_item(items: Type) -> Type:
 @rule(operator.setitem)
 def set_item(array: Type, index: Type, value: Type) -> Operation:
     if not isinstance(array, types.Array):
-        hint = "build a new tuple" if isinstance(array, types.BaseTuple) else "store into arrays"
-        if is_captured_array(array):
-            hint = "pass the array as an argument"
+        what, hint = "has no elements to store into", "store into arrays"
+        if isinstance(array, types.BaseTuple):
+            what, hint = "cannot be changed", "build a new tuple"
+        elif is_captured_array(array):
+            what, hint = "cannot be written to", "pass the array as an argument"
         with operand(0):
-            raise Refusal(f"{describe(array)} has no elements to store into", hint)
+            raise Refusal(f"{describe(array)} {what}", hint)
     with operand(0):
         require_writable(array)
     with operand(1):

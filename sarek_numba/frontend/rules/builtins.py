@@ -259,4 +259,6 @@ def refused_builtin(function: Any) -> Refusal | None:
     if name is None or getattr(builtins, name, None) is not function:
         return None
     hint = _HINTS.get(name, "do it before or after the launch")
+    if function is complex:
+        return Refusal("complex numbers are not in this version", hint, UnsupportedConstruct)
     return Refusal(f"{name}() is not part of the kernel language", hint, UnsupportedConstruct)

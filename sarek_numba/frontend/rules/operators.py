@@ -10,6 +10,7 @@ from numba.core import types
 
 from sarek_numba.errors import ConstantOverflow
 from sarek_numba.frontend.extensions import CompileTime
+from sarek_numba.frontend.language import Axes
 from sarek_numba.frontend.rules.registry import name_of, rule
 from sarek_numba.frontend.typed import (
     Binary,
@@ -125,6 +126,8 @@ def require_numbers(function: Any, *operands: Type) -> None:
         hint = "test it first with `is None`"
     elif any(isinstance(operand, types.BaseTuple) for operand in operands):
         hint = "name the items of the tuple, as in t[0]"
+    elif any(isinstance(getattr(operand, "value", None), Axes) for operand in operands):
+        hint = "name an axis, as in sarek.thread_idx.x"
     elif any(isinstance(getattr(operand, "value", None), str) for operand in operands):
         hint = "a kernel has no strings"
     elif any(isinstance(operand, CompileTime) and callable(operand.value) for operand in operands):

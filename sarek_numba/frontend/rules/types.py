@@ -77,7 +77,7 @@ def as_dtype(value: Any) -> np.dtype[Any] | None:
 
 
 def _is_python_number_type(value: Any) -> bool:
-    return any(value is kind for kind in (bool, int, float))
+    return any(value is kind for kind in (bool, int, float, complex))
 
 
 def constructor(value: Any) -> Rule | None:
