@@ -10,6 +10,7 @@ argument raises ArgumentTypeError and names it.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -141,7 +142,7 @@ def _array_kind(kernel: str, name: str, value: AnyArray) -> ArrayInfo:
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentTypeError(
             f"kernel '{kernel}': argument '{name}' is a masked array, and a kernel sees no mask\n"
-            "  hint: pass x.data and x.mask as two arrays, or x.filled(value)"
+            f"  hint: pass {name}.data and {name}.mask as two arrays, or {name}.filled(value)"
         )
     return ArrayInfo(element, ndim=value.ndim, writable=value.flags.writeable)
 
@@ -162,7 +163,7 @@ def _scalar_kind(kernel: str, name: str, value: Any) -> Kind:
                 return PythonNumber.WIDE_INT
             raise ArgumentTypeError(
                 f"kernel '{kernel}': argument '{name}' is {value}, a Python int beyond int64\n"
-                "  hint: a value below 2**64 can be passed as numpy.uint64(x)"
+                f"  hint: a value from 0 to 2**64 - 1 can be passed as numpy.uint64({name})"
             )
         case float():
             return PythonNumber.FLOAT
@@ -176,21 +177,31 @@ def _refused_element(kernel: str, name: str, relation: str, dtype: np.dtype[Any]
     if not dtype.isnative:
         return (
             f"{start}, whose bytes are in the order of another machine\n"
-            "  hint: convert it, as in x.astype(x.dtype.newbyteorder('='))"
+            f"  hint: convert it, as in {name}.astype({name}.dtype.newbyteorder('='))"
         )
     if dtype.kind == "f" or dtype.name == Scalar.BFLOAT16.value:
-        return f"{start}, which this version does not take\n  hint: {_REFUSED_FLOATS}"
+        return f"{start}, which this version does not take\n  hint: {_named(_REFUSED_FLOATS, name)}"
     what, hint = _REFUSED_ELEMENTS.get(dtype.kind, ("of this type", "pass numbers"))
-    return f"{start}: {what} are not taken\n  hint: {hint}"
+    return f"{start}: {what} are not taken\n  hint: {_named(hint, name)}"
+
+
+def _named(hint: str, name: str) -> str:
+    """A hint about `x`, told of the parameter."""
+    return re.sub(r"\bx\b", name, hint)
 
 
 def _refused_value(kernel: str, name: str, value: Any) -> str:
     start = f"kernel '{kernel}': argument '{name}' is a {type(value).__name__}"
     if isinstance(value, complex):
-        return f"{start}, which this version does not take\n  hint: pass x.real and x.imag"
+        return (
+            f"{start}, which this version does not take\n  hint: pass {name}.real and {name}.imag"
+        )
     hint = "pass a NumPy array or a number"
-    if hasattr(value, "__array__") or isinstance(value, list | tuple | memoryview | bytearray):
-        hint = "pass a NumPy array, as in numpy.asarray(x)"
+    is_array = hasattr(value, "__array__") and not isinstance(value, type)
+    if is_array or isinstance(value, list | tuple | memoryview | bytearray):
+        hint = f"pass a NumPy array, as in numpy.asarray({name})"
+    elif callable(value) and not isinstance(value, type):
+        hint = "a kernel uses functions by their names, and takes none as arguments"
     return f"{start}; a kernel takes NumPy arrays and numbers\n  hint: {hint}"
 
 
@@ -218,8 +229,33 @@ def _stated_kind(
             return kind
     raise ArgumentTypeError(
         f"kernel '{kernel}': argument '{name}' is {_given(value, kind)}, "
-        f"and the kernel states {in_words(stated)}"
+        f"and the kernel states {in_words(stated)}\n  hint: {_as_stated(name, kind, stated)}"
     )
+
+
+def _as_stated(name: str, kind: Kind, stated: StatedArray | Scalar | PythonNumber) -> str:
+    """What to pass instead."""
+    match stated, kind:
+        case StatedArray(element=Scalar() as element), ArrayInfo() if element is not kind.element:
+            return f"convert it, as in {name}.astype(numpy.{element.value})"
+        case StatedArray(ndim=int() as ndim), ArrayInfo() if ndim != kind.ndim:
+            return f"pass an array of {ndim} ax{'i' if ndim == 1 else 'e'}s"
+        case StatedArray(layout="F"), ArrayInfo():
+            return f"pass numpy.asfortranarray({name})"
+        case StatedArray(), ArrayInfo():
+            return f"pass numpy.ascontiguousarray({name})"
+        case StatedArray(), _:
+            return "pass an array"
+        case Scalar(), PythonNumber.INT | PythonNumber.WIDE_INT if stated.is_integer:
+            return f"{stated.value} takes {stated.minimum} to {stated.maximum}"
+        case Scalar(), Scalar() | PythonNumber():
+            return f"convert it, as in numpy.{stated.value}({name})"
+        case Scalar(), _:
+            return f"pass a number, as in numpy.{stated.value}(1)"
+        case PythonNumber(), _:
+            return f"pass a Python {stated.value}"
+        case _:
+            assert_never(stated)
 
 
 def _is_stated(value: AnyArray, kind: ArrayInfo, stated: StatedArray) -> bool:

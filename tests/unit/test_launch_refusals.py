@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -135,43 +136,74 @@ CASES: dict[str, tuple[type[Exception], Callable[[], Any], str]] = {
         errors.ArgumentTypeError,
         lambda: scale[1, 8](OUT, X, 2**64),
         "kernel 'scale': argument 'factor' is 18446744073709551616, a Python int beyond int64\n"
-        "  hint: a value below 2**64 can be passed as numpy.uint64(x)",
+        "  hint: a value from 0 to 2**64 - 1 can be passed as numpy.uint64(factor)",
     ),
     "element type other than stated": (
         errors.ArgumentTypeError,
         lambda: stated[1, 8](OUT.astype(np.float64), MATRIX, 8),
         "kernel 'stated': argument 'out' is a 1-D array of float64, "
-        "and the kernel states a 1-D array of float32",
+        "and the kernel states a 1-D array of float32\n"
+        "  hint: convert it, as in out.astype(numpy.float32)",
     ),
     "axes other than stated": (
         errors.ArgumentTypeError,
         lambda: stated[1, 8](OUT, X, 8),
         "kernel 'stated': argument 'x' is a 1-D array of float32, "
-        "and the kernel states a 2-D array of float32",
+        "and the kernel states a 2-D array of float32\n  hint: pass an array of 2 axes",
     ),
     "an array for a scalar": (
         errors.ArgumentTypeError,
         lambda: stated[1, 8](OUT, MATRIX, X),
         "kernel 'stated': argument 'n' is a 1-D array of float32, "
-        "and the kernel states a scalar of int32",
+        "and the kernel states a scalar of int32\n  hint: pass a number, as in numpy.int32(1)",
     ),
     "a scalar for an array": (
         errors.ArgumentTypeError,
         lambda: stated[1, 8](3, MATRIX, 8),
         "kernel 'stated': argument 'out' is the Python int 3, "
-        "and the kernel states a 1-D array of float32",
+        "and the kernel states a 1-D array of float32\n  hint: pass an array",
     ),
     "a scalar of another width": (
         errors.ArgumentTypeError,
         lambda: stated[1, 8](OUT, MATRIX, np.int64(8)),
         "kernel 'stated': argument 'n' is a scalar of int64, "
-        "and the kernel states a scalar of int32",
+        "and the kernel states a scalar of int32\n  hint: convert it, as in numpy.int32(n)",
     ),
     "a number that does not fit": (
         errors.ArgumentTypeError,
         lambda: stated[1, 8](OUT, MATRIX, 2**31),
         "kernel 'stated': argument 'n' is the Python int 2147483648, "
-        "and the kernel states a scalar of int32",
+        "and the kernel states a scalar of int32\n  hint: int32 takes -2147483648 to 2147483647",
+    ),
+    "a complex number": (
+        errors.ArgumentTypeError,
+        lambda: scale[1, 8](OUT, X, 1j),
+        "kernel 'scale': argument 'factor' is a complex, which this version does not take\n"
+        "  hint: pass factor.real and factor.imag",
+    ),
+    "an array of complex numbers": (
+        errors.ArgumentTypeError,
+        lambda: scale[1, 8](OUT, X.astype(np.complex64)),
+        "kernel 'scale': argument 'x' is an array of complex64: complex numbers are not taken\n"
+        "  hint: pass the real and imaginary parts, x.real and x.imag",
+    ),
+    "records": (
+        errors.ArgumentTypeError,
+        lambda: scale[1, 8](OUT, np.zeros(8, [("a", np.float32)])),
+        "kernel 'scale': argument 'x' is an array of [('a', '<f4')]: records are not taken\n"
+        "  hint: pass each field as an array of its own, x['field']",
+    ),
+    "a bfloat16 scalar": (
+        errors.ArgumentTypeError,
+        lambda: scale[1, 8](OUT, X, ml_dtypes.bfloat16(1)),
+        "kernel 'scale': argument 'factor' is of bfloat16, which this version does not take\n"
+        "  hint: convert it, as in factor.astype(numpy.float32)",
+    ),
+    "a function": (
+        errors.ArgumentTypeError,
+        lambda: scale[1, 8](OUT, X, np.sin),
+        "kernel 'scale': argument 'factor' is a ufunc; a kernel takes NumPy arrays and numbers\n"
+        "  hint: a kernel uses functions by their names, and takes none as arguments",
     ),
     "zero grid": (
         errors.InvalidDimensions,
