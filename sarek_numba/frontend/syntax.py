@@ -82,8 +82,11 @@ def place(diagnostic: Diagnostic) -> tuple[int, int]:
 
 
 def _later(node: ast.AST, source: Source) -> NotYet | None:
-    """The feature of a later version that a node calls; its arguments may be of any form."""
-    if not isinstance(node, ast.Call):
+    """The feature of a later version that a node calls with arguments outside the language.
+
+    It is what the finding is about. Other calls of such features are left to the typing stage.
+    """
+    if not isinstance(node, ast.Call) or not any(_kind(n) in _REFUSED for n in ast.walk(node)):
         return None
     callee = evaluate(node.func, source.original)
     return callee if isinstance(callee, NotYet) else None
