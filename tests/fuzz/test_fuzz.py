@@ -7,14 +7,17 @@ everything to all.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import sarek_numba as sarek
-from tests.fuzz.batch import Batch, on_device
+from tests.fuzz.batch import Batch, emulated, on_device
+from tests.fuzz.campaign import Answer, Worker, crashing, shrink
 from tests.fuzz.generator import generate
-from tests.fuzz.programs import Form
+from tests.fuzz.programs import Form, Statement
 
-KERNELS, FEWER, SIZE = 300, 40, 10
+KERNELS, FEWER, SIZE, ALONE = 300, 40, 10, 20
 SLOW = ("native", "opencl:pocl:0")
 DEVICES = tuple(device.name for device in sarek.devices())
 
@@ -30,7 +33,18 @@ def test_executors_equal_cpython(first):
             assert not found, "\n\n".join(map(str, found))
 
 
+@pytest.mark.parametrize("seed", range(ALONE))
+def test_kernels_of_one_program_equal_cpython(seed):
+    """No executor differs on a program that is a kernel by itself."""
+    batch = Batch([generate(seed)], Form.KERNEL)
+    for name in DEVICES:
+        if name not in SLOW:
+            found = list(batch.differences(name, on_device(name)))
+            assert not found, "\n\n".join(map(str, found))
+
+
 def test_a_seed_gives_one_program():
+    """The generator is a function of its seed."""
     assert generate(5).text() == generate(5).text()
     assert generate(5).text() != generate(6).text()
 
@@ -39,3 +53,36 @@ def test_a_wrong_executor_is_found():
     """Positive control: an executor that runs nothing differs."""
     batch = Batch([generate(seed) for seed in range(3)], Form.FUNCTION)
     assert list(batch.differences("nothing", lambda *_: None))
+
+
+def test_a_planted_difference_is_shrunk():
+    """Shrinking keeps the statement that shows a wrong executor, and little else."""
+    whole = generate(3)
+    marked = replace(whole, body=[*whole.body, Statement("d[h, 1] = 7777")], epilogue=())
+
+    def wrong(kernel, grid, arguments):
+        emulated(kernel, grid, arguments)
+        for array in arguments:
+            array[array == 7777] = 0
+
+    def again(program):
+        try:
+            return next(Batch([program], rounds=1).differences("wrong", wrong), None)
+        except NameError:  # a deleted statement gave a name its value
+            return None
+
+    found = shrink(again(marked), again)
+    assert [statement.line for statement in found.program.body] == ["d[h, 1] = 7777"]
+    assert found.program.prologue == ("h = sarek.global_idx.x",)
+
+
+def test_a_crashing_program_is_found_by_halves():
+    """Of a batch that ends the process, the program that does it is named."""
+
+    class Fragile(Worker):
+        def ask(self, programs, form, executor):
+            return None if any(p.seed == 2 for p in programs) else Answer((), 0, 0)
+
+    programs = [generate(seed) for seed in range(5)]
+    found = list(crashing(Fragile(), programs, Form.FUNCTION, "device"))
+    assert [(each.program.seed, each.what) for each in found] == [(2, "crashed the process")]
