@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend.regions import (
     Again,
     Copies,
@@ -138,6 +139,8 @@ class _Resolver:
         direct = _direct(label, frames)
         if direct is not None:
             return [direct]
+        if all(frame.label != label for frame in frames):
+            raise UnsupportedConstruct("control flow that structuring cannot place")
         for frame in reversed(frames):
             if frame.label == label:
                 frame.targeted = True
@@ -177,4 +180,4 @@ def _direct(label: int, frames: _Frames) -> Region | None:
 
 
 def _index(label: int, frames: _Frames) -> int:
-    return next((k for k, frame in enumerate(frames) if frame.label == label), 0)
+    return next(k for k, frame in enumerate(frames) if frame.label == label)

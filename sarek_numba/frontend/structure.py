@@ -228,6 +228,10 @@ class _Builder:
         after = self.after(header, roots, targets)
         ended = successors(self.nodes[header])[1] if is_for(self.nodes[header]) else None
         result = [root for root in roots if root in (ended, after) or not targets[root] <= {after}]
+        reached = set().union(*(targets[root] for root in result))
+        while further := [root for root in roots if root in reached and root not in result]:
+            result += further  # what stands behind the loop goes there: it cannot stay within
+            reached = reached.union(*(targets[root] for root in further))
         # only the head leads to where a `for` ends, which comes first: its test leaves the loop
         return sorted(result, key=lambda root: (root != ended, self.position[root]))
 

@@ -285,3 +285,45 @@ def bounds_and_step_of_several_terms(rng):
 
     expected = np.array([total(i) for i in range(20)], np.int32)
     return Launch(1, 32, (poison(20, np.int32), 1, 5), (expected, None, None))
+
+
+@sarek.kernel
+def choice_in_a_while_with_else(out, x):
+    i = sarek.global_idx.x
+    if i < len(out):
+        n = i % 4
+        while x[i] > n if n % 2 else x[i] > 3 * n:
+            n += 1
+            if n > 15:
+                break
+        else:
+            if n > 3:
+                out[i, 1] = n * 2
+            else:
+                out[i, 1] = -1
+        out[i, 0] = n
+
+
+def _choice_in_a_while(i, value):
+    n = i % 4
+    second = None
+    while value > n if n % 2 else value > 3 * n:
+        n += 1
+        if n > 15:
+            break
+    else:
+        second = n * 2 if n > 3 else -1
+    return n, second
+
+
+@corpus.add(choice_in_a_while_with_else)
+def break_and_else_meet_behind_a_loop(rng):
+    x = rng.integers(0, 40, N).astype(np.int32)
+    out = poison((N, 2), np.int32)
+    expected = out.copy()
+    for i in range(N):
+        first, second = _choice_in_a_while(i, int(x[i]))
+        expected[i, 0] = first
+        if second is not None:
+            expected[i, 1] = second
+    return Launch(3, 64, (out, x), (expected, None))
