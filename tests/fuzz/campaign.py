@@ -108,33 +108,30 @@ def run(
     for programs, form in batches:
         found: list[Difference] = []
         for executor in executors:
-            answer = worker.ask(programs, form, executor)
-            if answer is None:
-                found += crashing(worker, programs, form, executor)
-                continue
-            found += answer.found
-            outcome.programs[executor] += len(programs)
-            outcome.comparisons[executor] += answer.compared
-            if executor == executors[0]:
-                outcome.left_out += answer.left_out
+            for part, answer in answers(worker, programs, form, executor):
+                outcome.programs[executor] += len(part)
+                if answer is None:
+                    found.append(Difference(part[0], executor, None, _CRASH))
+                    continue
+                found += answer.found
+                outcome.comparisons[executor] += answer.compared
+                if executor == executors[0]:
+                    outcome.left_out += answer.left_out
         outcome.found += found
         yield found
 
 
-def crashing(
+def answers(
     worker: Worker, programs: Sequence[Program], form: Form, executor: str
-) -> Iterator[Difference]:
-    """The programs of a batch that end the process, and differences of the others."""
-    if len(programs) == 1:
-        yield Difference(programs[0], executor, None, _CRASH)
+) -> Iterator[tuple[Sequence[Program], Answer | None]]:
+    """The answer of a batch; of its halves where it ends the process. A program has none that does."""
+    answer = worker.ask(programs, form, executor)
+    if answer is not None or len(programs) == 1:
+        yield programs, answer
         return
     middle = len(programs) // 2
     for half in (programs[:middle], programs[middle:]):
-        answer = worker.ask(half, form, executor)
-        if answer is None:
-            yield from crashing(worker, half, form, executor)
-        else:
-            yield from answer.found
+        yield from answers(worker, half, form, executor)
 
 
 def shrunk(worker: Worker, difference: Difference, form: Form) -> Difference:

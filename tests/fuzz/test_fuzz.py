@@ -13,7 +13,7 @@ import pytest
 
 import sarek_numba as sarek
 from tests.fuzz.batch import Batch, emulated, on_device
-from tests.fuzz.campaign import Answer, Worker, crashing, shrink
+from tests.fuzz.campaign import Answer, Outcome, Worker, run, shrink
 from tests.fuzz.generator import generate
 from tests.fuzz.programs import Form, Statement
 
@@ -81,8 +81,12 @@ def test_a_crashing_program_is_found_by_halves():
 
     class Fragile(Worker):
         def ask(self, programs, form, executor):
-            return None if any(p.seed == 2 for p in programs) else Answer((), 0, 0)
+            is_fatal = any(p.seed == 2 for p in programs)
+            return None if is_fatal else Answer((), 3 * len(programs), 0)
 
     programs = [generate(seed) for seed in range(5)]
-    found = list(crashing(Fragile(), programs, Form.FUNCTION, "device"))
+    outcome = Outcome()
+    (found,) = run(iter([(programs, Form.FUNCTION)]), ["device"], Fragile(), outcome)
     assert [(each.program.seed, each.what) for each in found] == [(2, "crashed the process")]
+    assert outcome.programs["device"] == 5
+    assert outcome.comparisons["device"] == 12
