@@ -23,7 +23,7 @@ from sarek_numba.errors import InvalidDimensions
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.device import BackendUnavailable, Bytes, Dimensions
-from sarek_opencl import driver, intel
+from sarek_opencl import driver, intel, pocl
 from sarek_opencl.dialect import DIALECT
 from sarek_opencl.record import build_options, record_of
 
@@ -157,9 +157,13 @@ class OpenCLDriver:
         return cfamily.header(kernel) + shown.text
 
     def _dialect(self, kernel: Kernel) -> Dialect:
-        if self.device.platform.name == "Intel(R) OpenCL":
-            return intel.dialect_for(kernel, DIALECT)
-        return DIALECT
+        match self.device.platform.name:
+            case "Intel(R) OpenCL":
+                return intel.dialect_for(kernel, DIALECT)
+            case "Portable Computing Language":
+                return pocl.dialect_for(kernel, DIALECT)
+            case _:
+                return DIALECT
 
     def _optimised(self, kernel: Kernel) -> Kernel:
         assert self.target is not None

@@ -7,7 +7,7 @@ are `str.format` strings; `{0}`, `{1}`, … are arguments, `{type}` is the name 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
 from sarek_numba.ir.types import MemSpace, Scalar
@@ -50,3 +50,5 @@ class Dialect:
     function_head: str = ""  # before the result type of a helper
     reserved_leads: tuple[str, ...] = ()  # beginnings of names that the language keeps to itself
     aliasing: str = ""  # definition of the type {name}, which is {type} and aliases all others
+    # after a loop that threads leave apart: a statement for each {0}, a variable that it assigned
+    divergent_exit: Mapping[Scalar, str] = field(default_factory=dict)

@@ -111,9 +111,11 @@ $T $N($T x, $C n) {
 $T $N($T x, $C n) {
     return n < $BITS ? x >> n : 0;
 }""",
+    # not the plain condition, which NVIDIA's OpenCL (driver 580) makes abs.s16: 32768 of -32768
     ("abs", _SIGNED): """\
 $T $N($T x) {
-    return x < 0 ? ($T)(0 - ($W)x) : x;
+    $T negated = ($T)(0 - ($W)x);
+    return x < negated ? negated : x;
 }""",
     ("abs", _UNSIGNED): """\
 $T $N($T x) {

@@ -82,6 +82,7 @@ class Statements(Expressions):
         self.namer = namer
         self.results: dict[str, str] = {}  # C type of each helper's result
         self.aliasing: frozenset[Scalar] = frozenset()  # elements spelled so that they may alias
+        self.carried: dict[int, tuple[Var, ...]] = {}  # by loop that threads leave apart
         self.lines: list[str] = []
         self._depth = 1
         self._parts = 0  # ids of variables of the printer's own count down from here
@@ -160,6 +161,7 @@ class Statements(Expressions):
         self.namer.leave()
 
     def _statement(self, stmt: Stmt) -> None:
+        carried = self.carried.get(id(stmt), ())
         if not isinstance(stmt, While):
             stmt = map_expressions(stmt, self._shallow)
         match stmt:
@@ -203,6 +205,9 @@ class Statements(Expressions):
                 raise InvalidIR(f"{self.dialect.name} has no spelling for {type_name(stmt)}")
             case _:
                 assert_never(stmt)
+        for var in carried:
+            assert isinstance(var.type, Scalar)
+            self.line(self.dialect.divergent_exit[var.type].format(self.names[var.id]))
 
     def _native(self, text: str | None, fallback: Body) -> None:
         if text is None:

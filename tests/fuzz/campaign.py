@@ -124,7 +124,7 @@ def run(
 def answers(
     worker: Worker, programs: Sequence[Program], form: Form, executor: str
 ) -> Iterator[tuple[Sequence[Program], Answer | None]]:
-    """The answer of a batch; of its halves where it ends the process. A program has none that does."""
+    """The answer of a batch; of its halves where it ends the process. A program may have none."""
     answer = worker.ask(programs, form, executor)
     if answer is not None or len(programs) == 1:
         yield programs, answer

@@ -327,3 +327,97 @@ def break_and_else_meet_behind_a_loop(rng):
         if second is not None:
             expected[i, 1] = second
     return Launch(3, 64, (out, x), (expected, None))
+
+
+@sarek.function
+def _steps(limit):
+    steps = sarek.int32(0)
+    while steps < 8 and limit > 3:
+        steps += 1
+    return steps
+
+
+@sarek.kernel
+def counters_outlive_a_loop_left_apart(numbers, reals, flags, steps, x):
+    t = sarek.thread_idx.x
+    shared = sarek.shared.array(32, sarek.int32)
+    byte = sarek.int8(0)
+    short = sarek.uint16(0)
+    word = sarek.int32(0)
+    long = sarek.uint64(0)
+    single = sarek.float32(0)
+    double = 0.0
+    flag = False
+    limit = x[t]
+    while word < 8 and limit > 3:
+        byte += sarek.int8(1)
+        short += sarek.uint16(2)
+        word += sarek.int32(3)
+        long += sarek.uint64(4)
+        single += sarek.float32(0.5)
+        double += 0.25
+        flag = not flag
+    taken = _steps(x[t])
+    shared[t] = word
+    sarek.barrier()
+    word += shared[31 - t]
+    sarek.barrier()
+    numbers[t, 0] = byte
+    numbers[t, 1] = short
+    numbers[t, 2] = word
+    numbers[t, 3] = long
+    reals[t, 0] = single
+    reals[t, 1] = double
+    flags[t] = flag
+    steps[t] = taken
+
+
+@corpus.add(counters_outlive_a_loop_left_apart)
+def values_left_apart_live_across_a_barrier(rng):
+    x = rng.integers(-2, 12, 32).astype(np.int32)
+    passes = np.where(x > 3, 3, 0)
+    word = 3 * passes
+    numbers = np.stack([passes, 2 * passes, word + word[::-1], 4 * passes], axis=1)
+    reals = np.stack([passes / 2, passes / 4], axis=1)
+    return Launch(
+        1,
+        32,
+        (
+            poison((32, 4), np.int64),
+            poison((32, 2), np.float64),
+            np.zeros(32, np.bool_),
+            poison(32, np.int32),
+            x,
+        ),
+        (
+            numbers.astype(np.int64),
+            reals,
+            passes % 2 == 1,
+            np.where(x > 3, 8, 0).astype(np.int32),
+            None,
+        ),
+    )
+
+
+@sarek.kernel
+def counter_outlives_an_all_or_nothing_loop(out, x):
+    t = sarek.thread_idx.x
+    shared = sarek.shared.array(32, sarek.int32)
+    count = 0
+    least = x[t]
+    while count < 8 and least <= 3:
+        count += 1
+    shared[t] = t
+    sarek.barrier()
+    other = shared[t ^ 1]
+    sarek.barrier()
+    out[t, 0] = other
+    out[t, 1] += count
+
+
+@corpus.add(counter_outlives_an_all_or_nothing_loop)
+def count_of_a_loop_taken_whole_or_not(rng):
+    x = rng.integers(0, 8, 32).astype(np.float32)
+    t = np.arange(32, dtype=np.int32)
+    expected = np.stack([t ^ 1, 5 + np.where(x <= 3, 8, 0).astype(np.int32)], axis=1)
+    return Launch(1, 32, (np.full((32, 2), 5, np.int32), x), (expected, None))

@@ -305,3 +305,24 @@ def bool_operators(rng):
         (poison((4, 5), bool), a, b),
         (np.stack([a & b, a | ~b, a ^ b, a < b, a], 1), None, None),
     )
+
+
+@sarek.kernel
+def magnitudes(shifted, thirds, x):
+    i = sarek.global_idx.x
+    if i < len(x):
+        shifted[i] = abs(x[i]) >> 3
+        thirds[i] = abs(x[i]) // 3
+
+
+for _narrow in (np.int8, np.int16, np.int32, np.int64):
+
+    def _launch_magnitudes(rng, dtype=_narrow):
+        least = np.iinfo(dtype).min
+        x = np.array([least, least + 1, -1, 0, 1, np.iinfo(dtype).max], dtype)
+        size = np.array([least, *np.abs(x[1:])], dtype)
+        expected = size >> dtype(3), size // dtype(3)
+        return Launch(1, 8, (poison(6, dtype), poison(6, dtype), x), (*expected, None))
+
+    _launch_magnitudes.__name__ = f"magnitudes_{_narrow.__name__}"
+    corpus.add(magnitudes)(_launch_magnitudes)

@@ -1,0 +1,39 @@
+"""A fault of PoCL's work-group function generator, and how kernels are kept from it.
+
+It takes a variable to be the same for all threads where every value assigned to it is (PoCL 3.0 and
+5.0), and keeps such a variable once for the work-group when it lives across a barrier. A counter of
+a loop that threads leave at different times differs afterwards all the same:
+
+    int count = 0;
+    while (count < 8 && x[get_local_id(0)] <= 3) count += 1;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_local_id(0)] = count;           // the same, wrong number in all threads
+
+After such a loop the variable takes in the sign bit of the thread's position, which is zero, though
+nothing says so where that analysis runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sarek_numba.codegen.dialect import Dialect
+from sarek_numba.ir.nodes import Barrier, Kernel
+from sarek_numba.ir.types import Scalar
+from sarek_numba.ir.walk import walk_stmts
+
+_ZERO = "(get_local_id(0) | get_local_id(1) | get_local_id(2)) >> 63"
+_INTEGER = f"{{0}} |= {_ZERO};"
+_OWN = {scalar: _INTEGER for scalar in Scalar if scalar.is_integer} | {
+    Scalar.BOOL: f"{{0}} = {{0}} || {_ZERO};",
+    Scalar.FLOAT32: f"{{0}} = as_float(as_uint({{0}}) | (uint)({_ZERO}));",
+    Scalar.FLOAT64: f"{{0}} = as_double(as_ulong({{0}}) | {_ZERO});",
+}
+
+
+def dialect_for(kernel: Kernel, dialect: Dialect) -> Dialect:
+    """The dialect with which PoCL keeps variables of threads apart."""
+    bodies = (kernel.body, *(function.body for function in kernel.functions))
+    if any(isinstance(stmt, Barrier) for body in bodies for stmt in walk_stmts(body)):
+        return replace(dialect, divergent_exit=_OWN)
+    return dialect
