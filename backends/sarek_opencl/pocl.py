@@ -9,8 +9,9 @@ a loop that threads leave at different times differs afterwards all the same:
     barrier(CLK_LOCAL_MEM_FENCE);
     out[get_local_id(0)] = count;           // the same, wrong number in all threads
 
-After such a loop the variable takes in the sign bit of the thread's position, which is zero, though
-nothing says so where that analysis runs.
+Around such a loop the variable takes in the sign bit of the thread's position, which is zero, though
+nothing says so where that analysis runs. Before the loop it makes the loop's values depend on the
+thread; after it alone it would do too, if the compiler did not move it behind the barrier.
 """
 
 from __future__ import annotations
@@ -35,5 +36,5 @@ def dialect_for(kernel: Kernel, dialect: Dialect) -> Dialect:
     """The dialect with which PoCL keeps variables of threads apart."""
     bodies = (kernel.body, *(function.body for function in kernel.functions))
     if any(isinstance(stmt, Barrier) for body in bodies for stmt in walk_stmts(body)):
-        return replace(dialect, divergent_exit=_OWN)
+        return replace(dialect, keep_apart=_OWN)
     return dialect

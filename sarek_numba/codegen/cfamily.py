@@ -80,7 +80,7 @@ class _Program:
         self.printer = Statements(dialect, self.prelude, self.namer)
         self.written = _written_parameters(kernel)
         self.printer.aliasing = aliasing_types(kernel) if dialect.aliasing else frozenset()
-        if dialect.divergent_exit:
+        if dialect.keep_apart:
             self.printer.carried = dict(_carried(kernel))
         self.structures: list[str] = []
         self.static_shared_bytes = 0

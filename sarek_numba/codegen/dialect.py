@@ -50,5 +50,5 @@ class Dialect:
     function_head: str = ""  # before the result type of a helper
     reserved_leads: tuple[str, ...] = ()  # beginnings of names that the language keeps to itself
     aliasing: str = ""  # definition of the type {name}, which is {type} and aliases all others
-    # after a loop that threads leave apart: a statement for each {0}, a variable that it assigned
-    divergent_exit: Mapping[Scalar, str] = field(default_factory=dict)
+    # around a loop that threads leave apart: a statement for each variable {0} that it assigns
+    keep_apart: Mapping[Scalar, str] = field(default_factory=dict)

@@ -162,6 +162,7 @@ class Statements(Expressions):
 
     def _statement(self, stmt: Stmt) -> None:
         carried = self.carried.get(id(stmt), ())
+        self._keep_apart(carried)
         if not isinstance(stmt, While):
             stmt = map_expressions(stmt, self._shallow)
         match stmt:
@@ -205,9 +206,7 @@ class Statements(Expressions):
                 raise InvalidIR(f"{self.dialect.name} has no spelling for {type_name(stmt)}")
             case _:
                 assert_never(stmt)
-        for var in carried:
-            assert isinstance(var.type, Scalar)
-            self.line(self.dialect.divergent_exit[var.type].format(self.names[var.id]))
+        self._keep_apart(carried)
 
     def _native(self, text: str | None, fallback: Body) -> None:
         if text is None:
@@ -286,6 +285,11 @@ class Statements(Expressions):
         return VarRef(var)
 
     # --- loops ---
+
+    def _keep_apart(self, carried: tuple[Var, ...]) -> None:
+        for var in carried:
+            assert isinstance(var.type, Scalar)
+            self.line(self.dialect.keep_apart[var.type].format(self.names[var.id]))
 
     def _while(self, loop: While) -> None:
         if depth_of(loop.condition) <= DEEPEST:
