@@ -9,9 +9,13 @@ a loop that threads leave at different times differs afterwards all the same:
     barrier(CLK_LOCAL_MEM_FENCE);
     out[get_local_id(0)] = count;           // the same, wrong number in all threads
 
-Around such a loop the variable takes in the sign bit of the thread's position, which is zero, though
-nothing says so where that analysis runs. Before the loop it makes the loop's values depend on the
-thread; after it alone it would do too, if the compiler did not move it behind the barrier.
+Around such a loop the variable takes in the sign bit of the thread's position: zero, though nothing
+says so where that analysis runs. Before the loop it makes the loop's values depend on the thread;
+after it alone it would do too, if the compiler did not move it behind the barrier.
+
+PoCL 5.0 (LLVM 16) also ends the process with failed assertions on some kernels in which a barrier
+stands in the `else` of a loop that `break` leaves ("Cannot add context restore for a PHI node at
+the region entry"); PoCL 3.0 compiles them. Nothing is done about that here.
 """
 
 from __future__ import annotations
