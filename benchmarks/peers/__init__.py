@@ -40,6 +40,12 @@ def _sarek(device: str) -> Peer:
     return Peer("benchmarks.peers.sarek_peer", env=env, note=f"this package on {device}")
 
 
+def _generated(device: str) -> Peer:
+    env = {"BENCH_SAREK": device}
+    note = f"what this package generates for {device}, buffers kept"
+    return Peer("benchmarks.peers.generated_peer", env=env, note=note)
+
+
 def _peers() -> dict[str, Peer]:
     import sys
 
@@ -48,6 +54,8 @@ def _peers() -> dict[str, Peer]:
         "sarek-native": _sarek("native"),
         "sarek-pocl": _sarek("opencl:pocl:0"),
         "sarek-intel": _sarek("opencl:intel:0"),
+        "sarek-pocl-text": _generated("opencl:pocl:0"),
+        "sarek-intel-text": _generated("opencl:intel:0"),
         "numpy": Peer("benchmarks.peers.numpy_peer", note="one thread; a library where marked"),
         "numba": Peer("benchmarks.peers.numba_peer", note="njit(parallel=True), fastmath off"),
         "pocl": _opencl("Portable", None, "hand-written OpenCL C"),
