@@ -1,4 +1,9 @@
-"""A fault of Intel's CPU runtime, and the kernels that must be kept from it.
+"""Faults of Intel's CPU runtime, and the kernels that must be kept from them.
+
+It reorders float sums and products of a loop, as only fast math may, where threads are not
+vectorised: in a block of fewer threads than a vector has, or in what is left over of a block
+(2026.2; `for (int j = 0; j < n; j++) r *= e[i];` with four threads). A pragma before the loop keeps
+it from that, and the vectorisation over threads as it is.
 
 Its vectoriser (2026.2, pass `vplan-vec`) crashes the process on a loop whose threads leave it at
 different times and in which one variable takes the old value of another, both having started equal
@@ -35,11 +40,13 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.walk import walk_exprs, walk_stmts
 
+_IN_ORDER = "#pragma clang loop vectorize(disable)"
 _SCALAR = "__attribute__((intel_vec_len_hint(1))) "
 
 
 def dialect_for(kernel: Kernel, dialect: Dialect) -> Dialect:
-    """The dialect with which Intel's compiler survives the kernel."""
+    """The dialect with which Intel's compiler keeps the meaning of the kernel, and survives it."""
+    dialect = replace(dialect, accumulating_loop=_IN_ORDER)
     if _rotates(kernel) or any(map(_rotates, kernel.functions)):
         return replace(dialect, kernel_head=_SCALAR + dialect.kernel_head)
     return dialect

@@ -15,32 +15,28 @@ from dataclasses import dataclass
 
 from sarek_numba.codegen.aliasing import aliasing_name, aliasing_types
 from sarek_numba.codegen.dialect import Dialect
+from sarek_numba.codegen.loops import accumulating, left_apart
 from sarek_numba.codegen.namer import Namer
 from sarek_numba.codegen.prelude import Prelude
 from sarek_numba.codegen.statements import Statements
 from sarek_numba.ir.depth import deep_recursion
 from sarek_numba.ir.nodes import (
     ArrayCreate,
-    Assign,
     Body,
     Call,
     Const,
     ConstDecl,
     Expr,
-    For,
     HelperFunction,
     Kernel,
     LocalDecl,
-    LVar,
     ParamDecl,
     SharedDecl,
     Var,
     VarRef,
-    While,
 )
 from sarek_numba.ir.types import Array, ElementType, MemSpace, Scalar, TupleType, Unit, Vec
-from sarek_numba.ir.uniformity import BLOCK, analyse
-from sarek_numba.ir.walk import assigned_by, declared_by, walk_stmts
+from sarek_numba.ir.walk import assigned_by, walk_stmts
 
 ENTRY = "sarek_kernel"
 DYNAMIC_SHARED = "dynamic_shared"
@@ -81,7 +77,9 @@ class _Program:
         self.written = _written_parameters(kernel)
         self.printer.aliasing = aliasing_types(kernel) if dialect.aliasing else frozenset()
         if dialect.keep_apart:
-            self.printer.carried = dict(_carried(kernel))
+            self.printer.carried = left_apart(kernel)
+        if dialect.accumulating_loop:
+            self.printer.accumulating = accumulating(kernel)
         self.structures: list[str] = []
         self.static_shared_bytes = 0
 
@@ -285,16 +283,3 @@ def _written_arrays(body: Body, written: dict[str | None, set[int]]) -> set[int]
             case _:
                 pass
     return ids
-
-
-def _carried(kernel: Kernel) -> Iterator[tuple[int, tuple[Var, ...]]]:
-    """Loops that threads leave in different passes, by identity, with what outlives them."""
-    uniformity = analyse(kernel)
-    for body in (kernel.body, *(function.body for function in kernel.functions)):
-        for loop in walk_stmts(body):
-            if isinstance(loop, For | While) and uniformity.of_loop(loop) > BLOCK:
-                stmts = tuple(walk_stmts(loop.body))
-                inside = {var.id for stmt in stmts for var in declared_by(stmt)}
-                targets = [s.target for s in stmts if isinstance(s, Assign)]
-                assigned = {t.var.id: t.var for t in targets if isinstance(t, LVar)}
-                yield id(loop), tuple(v for key, v in assigned.items() if key not in inside)

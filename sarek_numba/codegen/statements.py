@@ -83,10 +83,12 @@ class Statements(Expressions):
         self.results: dict[str, str] = {}  # C type of each helper's result
         self.aliasing: frozenset[Scalar] = frozenset()  # elements spelled so that they may alias
         self.carried: dict[int, tuple[Var, ...]] = {}  # by loop that threads leave apart
+        self.accumulating: frozenset[int] = frozenset()  # loops that hand a float on
         self.lines: list[str] = []
         self._depth = 1
         self._parts = 0  # ids of variables of the printer's own count down from here
         self._structure: str | None = None
+        self._loop_lead = ""
 
     def start(self, structure: str | None) -> None:
         """Begin a function; `structure` is the C type of its result if that is a tuple."""
@@ -163,6 +165,7 @@ class Statements(Expressions):
     def _statement(self, stmt: Stmt) -> None:
         carried = self.carried.get(id(stmt), ())
         self._keep_apart(carried)
+        self._loop_lead = self.dialect.accumulating_loop if id(stmt) in self.accumulating else ""
         if not isinstance(stmt, While):
             stmt = map_expressions(stmt, self._shallow)
         match stmt:
@@ -286,6 +289,11 @@ class Statements(Expressions):
 
     # --- loops ---
 
+    def _loop(self, head: str) -> None:
+        if self._loop_lead:
+            self.line(self._loop_lead)
+        self.line(head)
+
     def _keep_apart(self, carried: tuple[Var, ...]) -> None:
         for var in carried:
             assert isinstance(var.type, Scalar)
@@ -293,11 +301,11 @@ class Statements(Expressions):
 
     def _while(self, loop: While) -> None:
         if depth_of(loop.condition) <= DEEPEST:
-            self.line(f"while ({self.value(loop.condition)}) {{")
+            self._loop(f"while ({self.value(loop.condition)}) {{")
             self._nested(loop.body)
         else:  # its parts are declared anew in each pass
             stop = If(Unary(UnOp.NOT, loop.condition), (Break(),))
-            self.line("while (true) {")
+            self._loop("while (true) {")
             self._nested((stop, *loop.body))
         self.line("}")
 
@@ -324,7 +332,7 @@ class Statements(Expressions):
         self.namer.enter()
         name = self.declare_name(loop.var)
         order = "<" if upto else ">"
-        self.line(f"for ({type} {name} = {first}; {name} {order} {stop}; {name}{change}) {{")
+        self._loop(f"for ({type} {name} = {first}; {name} {order} {stop}; {name}{change}) {{")
         self._nested(loop.body)
         self.line("}")
         self.namer.leave()
@@ -343,7 +351,7 @@ class Statements(Expressions):
         self.line(f"{wide} {passes} = {count}({first}, {stop}, {step});")
         self.namer.enter()
         counter = self.namer.name(f"{wish}_pass")
-        self.line(f"for ({wide} {counter} = 0; {counter} < {passes}; {counter}++) {{")
+        self._loop(f"for ({wide} {counter} = 0; {counter} < {passes}; {counter}++) {{")
         self._depth += 1
         start = "" if first == "0" else f"{first} + "
         self.line(f"{type} {self.declare_name(loop.var)} = {start}{counter} * {step};")

@@ -421,3 +421,34 @@ def count_of_a_loop_taken_whole_or_not(rng):
     t = np.arange(32, dtype=np.int32)
     expected = np.stack([t ^ 1, 5 + np.where(x <= 3, 8, 0).astype(np.int32)], axis=1)
     return Launch(1, 32, (np.full((32, 2), 5, np.int32), x), (expected, None))
+
+
+@sarek.kernel
+def ordered_sums_and_products(sums, products, x, n):
+    i = sarek.global_idx.x
+    total = np.float32(0)
+    product = np.float32(1)
+    for _j in range(n):
+        total += x[i]
+    for j in range(n):
+        product *= x[i] + j
+    sums[i] = total
+    products[i] = product
+
+
+def _ordered(block):
+    def launch(rng):
+        x = (rng.random(12) + 0.5).astype(np.float32)
+        total, product = np.zeros(12, np.float32), np.ones(12, np.float32)
+        for j in range(25):
+            total += x
+            product *= x + np.float32(j)
+        out = poison(12, np.float32), poison(12, np.float32)
+        return Launch(12 // block, block, (*out, x, 25), (total, product, None, None))
+
+    launch.__name__ = f"order_of_float_operations_in_blocks_of_{block}"
+    return launch
+
+
+for _block in (1, 4, 12):
+    corpus.add(ordered_sums_and_products)(_ordered(_block))
