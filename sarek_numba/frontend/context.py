@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numba.core import ir, types
+from numba.core.dispatcher import Dispatcher
 from numba.core.typing.context import BaseContext
 
 from sarek_numba.errors import UnknownName, UnsupportedConstruct
@@ -101,9 +102,9 @@ def type_of_value(value: Any) -> Type:
         return WeakInt()
     if isinstance(value, tuple):
         items = tuple(map(type_of_value, value))
-        if type(value) is tuple:
+        if not hasattr(type(value), "_fields"):
             return tuple_of(items)
-        return types.BaseTuple.from_types(items, type(value))
+        return tuple_of(items, type(value))
     if isinstance(value, (list, dict, set, frozenset, bytes)):
         raise Refusal(
             f"a {type(value).__name__} cannot be used in a kernel",
@@ -258,14 +259,32 @@ def find_rule(callee: Any, name: str | None = None) -> rules.Rule:
     return found
 
 
-def device_function(callee: Any) -> FunctionType | None:
-    """The Python function behind a device function or a function of `numba.njit`."""
+def device_function(callee: Any) -> DeviceFunction | None:
+    """What a kernel calls as a device function: one of `@sarek.function` or of `numba.njit`."""
     if isinstance(callee, DeviceFunction):
-        return callee.function
-    if type(callee).__module__.startswith("numba.") and hasattr(callee, "py_func"):
-        function: FunctionType = callee.py_func
-        return function
+        return callee
+    if isinstance(callee, Dispatcher):
+        return of_numba(callee)
     return None
+
+
+def of_numba(compiled: Any) -> DeviceFunction:
+    """A function of `numba.njit`, which is compiled here from its Python text."""
+    name = compiled.py_func.__name__
+    if compiled.nopython_signatures and not compiled._can_compile:
+        raise Refusal(
+            f"{name}() is compiled by Numba for signatures of its own",
+            "write @numba.njit without a signature: the types are those of the call",
+            UnsupportedConstruct,
+        )
+    for option in ("parallel", "fastmath", "forceobj"):
+        if compiled.targetoptions.get(option):
+            raise Refusal(
+                f"@numba.njit({option}=...) has no meaning in a kernel",
+                f"leave {option} out, or decorate the function with @sarek.function",
+                UnsupportedConstruct,
+            )
+    return DeviceFunction(compiled.py_func)
 
 
 def not_callable(callee: Any, name: str) -> Refusal:

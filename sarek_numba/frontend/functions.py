@@ -33,6 +33,7 @@ def function(definition: Callable[..., Any] | None = None, **options: Any) -> An
         raise UnsupportedConstruct(f"@sarek.function({name}=...) is not in this version")
     if definition is None:
         return DeviceFunction
-    if not isinstance(definition, FunctionType):
+    plain = definition.__func__ if isinstance(definition, staticmethod) else definition
+    if not isinstance(plain, FunctionType):
         raise TypeError(f"@sarek.function marks a function, not {definition!r}")
-    return DeviceFunction(definition)
+    return DeviceFunction(plain)

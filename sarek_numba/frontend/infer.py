@@ -170,7 +170,9 @@ class _Stage:
                 self._refuse(
                     inst,
                     f"a device function returns numbers, not {describe(kind)}",
-                    "pass the array as an argument and store into it",
+                    "call the function here, or pass it as an argument"
+                    if isinstance(kind, CompileTime) and callable(kind.value)
+                    else "pass the array as an argument and store into it",
                 )
                 continue
             try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
-import inspect
 import operator
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -34,8 +33,10 @@ from sarek_numba.frontend.context import (
     unknown_name,
 )
 from sarek_numba.frontend.extensions import CompileTime, SliceType
+from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.reads import read_by_statement
-from sarek_numba.frontend.rules.registry import bind, bind_to, name_of
+from sarek_numba.frontend.rules.calls import bound_arguments, bound_fields, is_named_tuple
+from sarek_numba.frontend.rules.registry import bind, name_of
 from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.typed import (
     Argument,
@@ -43,6 +44,7 @@ from sarek_numba.frontend.typed import (
     Captured,
     Constant,
     Default,
+    MakeTuple,
     Operation,
     TupleItem,
     Type,
@@ -359,6 +361,9 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         if function is not None:
             self._call_device_function(target, expr, function)
             return
+        if is_named_tuple(callee.value):
+            self._call_named_tuple(target, expr, callee.value)
+            return
         keywords = dict(expr.kws)
         named = {name: self.typevars[v.name].type for name, v in keywords.items()}
         name = self._written(expr.func, callee.value)
@@ -376,10 +381,16 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         path = self._paths.get(variable.name)
         return name_of(callee) if path is None else ".".join((path[0], *path[1]))
 
-    def _call_device_function(self, target: ir.Var, expr: Any, function: FunctionType) -> None:
-        arguments = _bind(function, tuple(expr.args), dict(expr.kws))
+    def _call_named_tuple(self, target: ir.Var, expr: Any, named: Any) -> None:
+        arguments = bound_fields(named, tuple(expr.args), dict(expr.kws))
+        kinds = tuple(a.type if isinstance(a, Default) else self.type_of(a.name) for a in arguments)
+        operation = Operation(MakeTuple(), kinds, tuple_of(kinds, named))
+        self._settle(expr, target.name, operation, arguments)
+
+    def _call_device_function(self, target: ir.Var, expr: Any, callee: DeviceFunction) -> None:
+        arguments = bound_arguments(callee.function, tuple(expr.args), dict(expr.kws))
         operands = tuple(self._operand(argument) for argument in arguments)
-        typed = self.context.specialise(function, operands)
+        typed = self.context.specialise(callee.function, operands)
         operation = Operation(Call(typed), operands, typed.result)
         self._settle(expr, target.name, operation, arguments)
 
@@ -387,14 +398,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         """The type of an argument as the callee sees it."""
         if isinstance(argument, Default):
             return generalise(argument.type)
-        kind = self.typevars[argument.name].type
-        if isinstance(kind, CompileTime) and callable(kind.value):
-            raise Refusal(
-                "functions as arguments are not in this version",
-                "call the function by its name",
-                UnsupportedConstruct,
-            )
-        return generalise(kind)
+        return generalise(self.typevars[argument.name].type)
 
     # --- statements -------------------------------------------------------------------------------
 
@@ -482,27 +486,6 @@ def _as_written(
         return operand
     given = variables[operand[0]]
     return (next(name for name, variable in expr.kws if variable is given), *operand[1:])
-
-
-def _bind(
-    function: FunctionType, args: tuple[ir.Var, ...], kws: dict[str, ir.Var]
-) -> tuple[Argument, ...]:
-    """The arguments of a device function in the order of its parameters, defaults included."""
-    signature = inspect.signature(function)
-    bound = bind_to(function.__name__, signature, args, kws)
-    arguments: list[Argument] = []
-    for parameter in signature.parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise Refusal(
-                f"{function.__name__}() takes `*{parameter.name}`, which a kernel cannot give it",
-                "name each of its parameters",
-            )
-        if parameter.name in bound.arguments:
-            arguments.append(bound.arguments[parameter.name])
-        else:
-            default = parameter.default
-            arguments.append(Default(default, type_of_value(default)))
-    return tuple(arguments)
 
 
 def read_captured(function: FunctionType, name: str, path: tuple[str, ...]) -> Any:

@@ -182,6 +182,11 @@ class GetItem:
 
 
 @dataclass(frozen=True, slots=True)
+class MakeTuple:
+    """A named tuple of its items, in the order of its fields."""
+
+
+@dataclass(frozen=True, slots=True)
 class TupleItem:
     """(tuple): item `index`, a constant."""
 
@@ -300,6 +305,7 @@ What = (
     | Next
     | MakeSlice
     | GetItem
+    | MakeTuple
     | TupleItem
     | TupleSlice
     | TuplePick

@@ -113,14 +113,19 @@ def generalise(type: Type) -> Type:
         return WEAK_INT
     if isinstance(type, WeakFloat):
         return WEAK_FLOAT
-    if isinstance(type, types.BaseAnonymousTuple):
-        return tuple_of(tuple(generalise(item) for item in type.types))
+    if isinstance(type, types.BaseTuple):
+        return tuple_of(tuple(generalise(item) for item in type.types), class_of(type))
     return type
 
 
-def tuple_of(items: tuple[Type, ...]) -> Type:
-    """The tuple type of these items."""
-    return types.BaseTuple.from_types(items)
+def tuple_of(items: tuple[Type, ...], named: type[tuple[object, ...]] | None = None) -> Type:
+    """The tuple type of these items, of a named tuple's class if there is one."""
+    return types.BaseTuple.from_types(items, named)
+
+
+def class_of(items: Type) -> type[tuple[object, ...]] | None:
+    """The class of a named tuple's type; None for a plain tuple's."""
+    return items.instance_class if isinstance(items, types.BaseNamedTuple) else None
 
 
 # --- families -------------------------------------------------------------------------------------
@@ -189,7 +194,8 @@ def describe(type: Type) -> str:
         space = f"{type.space.value} " if hasattr(type, "space") else ""
         return f"a {type.ndim}-D {space}array of {type.dtype}"
     if isinstance(type, types.BaseTuple):
-        return f"a tuple of {len(type)}"
+        named = class_of(type)
+        return f"a tuple of {len(type)}" if named is None else f"a named tuple {named.__name__}"
     return str(getattr(type, "described", type))
 
 
@@ -272,7 +278,7 @@ def join(left: Type, right: Type) -> Type | None:
     """
     if left == right:
         return left
-    if isinstance(left, types.BaseAnonymousTuple) and isinstance(right, types.BaseAnonymousTuple):
+    if isinstance(left, types.BaseTuple) and isinstance(right, types.BaseTuple):
         return _join_tuples(left, right)
     if not (is_number(left) and is_number(right)):
         return None
@@ -305,7 +311,8 @@ def _join_strong(weak: Weak, strong: Type) -> Type | None:
 
 
 def _join_tuples(left: Type, right: Type) -> Type | None:
-    if len(left) != len(right):
+    named = class_of(left)
+    if len(left) != len(right) or named is not class_of(right):
         return None
     items = tuple(join(a, b) for a, b in zip(left.types, right.types, strict=True))
-    return None if None in items else tuple_of(items)
+    return None if None in items else tuple_of(items, named)

@@ -87,10 +87,10 @@ def _argument(value: Any, stated: Any) -> Any:
     return value
 
 
-class _ModuleProxy:
-    """A module whose functions are replaced as the table says."""
+class _Proxy:
+    """A module or a class whose functions are replaced as the table says."""
 
-    def __init__(self, module: ModuleType, substitution: _Substitution) -> None:
+    def __init__(self, module: ModuleType | type, substitution: _Substitution) -> None:
         self._module = module
         self._substitution = substitution
 
@@ -111,11 +111,13 @@ class _Substitution:
             return self._functions[function]
         names: dict[str, Any] = {}
         closure = tuple(CellType() for _ in function.__closure__ or ())
-        copy = FunctionType(
-            function.__code__, names, function.__name__, function.__defaults__, closure or None
-        )
-        copy.__kwdefaults__ = function.__kwdefaults__
+        copy = FunctionType(function.__code__, names, function.__name__, None, closure or None)
         self._functions[function] = copy
+        if function.__defaults__ is not None:
+            copy.__defaults__ = tuple(map(self.value, function.__defaults__))
+        copy.__kwdefaults__ = {
+            name: self.value(value) for name, value in (function.__kwdefaults__ or {}).items()
+        }
         for cell, original in zip(closure, function.__closure__ or (), strict=True):
             cell.cell_contents = self.value(original.cell_contents)
         visible = {**vars(__import__("builtins")), **function.__globals__}
@@ -126,16 +128,32 @@ class _Substitution:
 
     def value(self, value: Any) -> Any:
         """What an emulated function sees in place of a value of its surroundings."""
-        if isinstance(value, ModuleType):
-            return _ModuleProxy(value, self)
+        if isinstance(value, ModuleType) or _is_namespace(value):
+            return _Proxy(value, self)
         if isinstance(value, DeviceFunction):
             return self.function(value.function)
+        if _is_compiled_by_numba(value):
+            return self.function(value.py_func)
+        if isinstance(value, tuple):
+            items = map(self.value, value)
+            return type(value)._make(items) if hasattr(value, "_make") else tuple(items)
         if isinstance(value, language.DType):
             return TypeConstructor(value.dtype.type)
         try:
             return REPLACEMENTS.get(value, value)
         except TypeError:  # unhashable: a constant array, a list
             return value
+
+
+def _is_namespace(value: Any) -> bool:
+    """Whether an object is a class that only holds functions and constants for kernels."""
+    if not isinstance(value, type) or value.__module__ in ("builtins", "numpy"):
+        return False
+    return type(value) is type and not issubclass(value, (tuple, np.generic, BaseException))
+
+
+def _is_compiled_by_numba(value: Any) -> bool:
+    return type(value).__module__.startswith("numba.") and hasattr(value, "py_func")
 
 
 def _names_of(code: Any) -> tuple[str, ...]:

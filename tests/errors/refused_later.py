@@ -103,7 +103,7 @@ def block_scan(x, n):
 
 
 def function_as_argument(x, n):
-    x[0] = apply(twice, 1.0)
+    x[0] = apply(adder, 1.0)
 
 
 def factory_inside(x, n):

@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 
 import sarek_numba as sarek
-from tests.errors import refused, refused_language, refused_later, refused_memory
+from tests.errors import (
+    refused,
+    refused_functions,
+    refused_language,
+    refused_later,
+    refused_memory,
+)
 
-MODULES = (refused, refused_language, refused_later, refused_memory)
-HELPERS = ("plain", "adder")
+MODULES = (refused, refused_functions, refused_language, refused_later, refused_memory)
+HELPERS = ("plain", "adder", "undecorated")
 
 FUNCTIONS = [
     function

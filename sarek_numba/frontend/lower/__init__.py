@@ -57,6 +57,7 @@ _PURE = (
     t.IndexTuple,
     t.MakeSlice,
     t.GetItem,
+    t.MakeTuple,
     t.TupleItem,
     t.TupleSlice,
     t.TuplePick,

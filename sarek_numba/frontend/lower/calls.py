@@ -61,6 +61,12 @@ def _argument(lowering: FunctionLowering, argument: t.Argument, type: types.Type
     return lowering.converted(value, lowering.type_of(argument), type)
 
 
+def tuple_of(lowering: FunctionLowering, operation: t.Operation) -> Value:
+    """A tuple of the arguments of an operation, each as its operand's type."""
+    pairs = zip(operation.arguments, operation.operands, strict=True)
+    return TupleValue(tuple(_argument(lowering, argument, type) for argument, type in pairs))
+
+
 def _flattened(lowering: FunctionLowering, value: Value, type: types.Type) -> list[Expr]:
     """The arguments that a value becomes."""
     match value:

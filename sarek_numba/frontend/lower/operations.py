@@ -73,6 +73,8 @@ def lower_operation(
             return TupleValue(
                 tuple(Cell(Index(coordinate, axis, span=span)) for axis in range(count))
             )
+        case t.MakeTuple():
+            return calls.tuple_of(lowering, operation)
         case t.TupleItem() | t.TupleSlice() | t.TuplePick() | t.Contains():
             return _tuple_operation(lowering, operation, span)
         case t.Barrier():
