@@ -113,13 +113,15 @@ _RMW_INTEGER = {
     AtomicOp.OR: "or",
     AtomicOp.XOR: "xor",
     AtomicOp.EXCH: "xchg",
+    AtomicOp.INC: "uinc_wrap",
+    AtomicOp.DEC: "udec_wrap",
 }
 _RMW_FLOAT = {AtomicOp.ADD: "fadd", AtomicOp.SUB: "fsub", AtomicOp.EXCH: "xchg"}
 
 INTEGER_ATOMICS = frozenset(
     {*_RMW_INTEGER, AtomicOp.MIN, AtomicOp.MAX, AtomicOp.LOAD, AtomicOp.STORE, AtomicOp.CAS}
 )
-FLOAT_ATOMICS = INTEGER_ATOMICS - {AtomicOp.AND, AtomicOp.OR, AtomicOp.XOR}
+FLOAT_ATOMICS = INTEGER_ATOMICS - (_RMW_INTEGER.keys() - _RMW_FLOAT.keys())
 
 
 def atomic(

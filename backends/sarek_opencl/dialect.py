@@ -6,6 +6,7 @@ Nothing here depends on a device: what one driver gets wrong is spelled otherwis
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from sarek_numba.codegen.aliasing import aliasing_name
 from sarek_numba.codegen.dialect import Dialect
@@ -29,6 +30,7 @@ _TYPES = {
 _INTEGERS = tuple(s for s in _TYPES if s.is_integer)
 _FLOATS = (Scalar.FLOAT32, Scalar.FLOAT64)
 _ATOMIC_INTEGERS = (Scalar.INT32, Scalar.UINT32)
+_LONG_INTEGERS = (Scalar.INT64, Scalar.UINT64)
 
 # intrinsic -> OpenCL function, where the names differ
 _FLOAT_FUNCTIONS = {
@@ -73,9 +75,16 @@ _ATOMIC_FUNCTIONS = {
     AtomicOp.STORE: "atomic_xchg({0}, {1})",
     AtomicOp.CAS: "atomic_cmpxchg({0}, {1}, {2})",
 }
-_ATOMICS = {
-    (op, scalar): text for op, text in _ATOMIC_FUNCTIONS.items() for scalar in _ATOMIC_INTEGERS
-} | {(op, Scalar.FLOAT32): _ATOMIC_FUNCTIONS[op] for op in (AtomicOp.EXCH, AtomicOp.STORE)}
+# The functions of 64-bit integers have names of their own and stand in two extensions.
+INT64_BASE = "cl_khr_int64_base_atomics"
+INT64_EXTENDED = "cl_khr_int64_extended_atomics"
+EXTENDED_OPS = frozenset({AtomicOp.MIN, AtomicOp.MAX, AtomicOp.AND, AtomicOp.OR, AtomicOp.XOR})
+_LONG_FUNCTIONS = {op: text.replace("atomic_", "atom_") for op, text in _ATOMIC_FUNCTIONS.items()}
+_ATOMICS = (
+    {(op, scalar): text for op, text in _ATOMIC_FUNCTIONS.items() for scalar in _ATOMIC_INTEGERS}
+    | {(op, Scalar.FLOAT32): _ATOMIC_FUNCTIONS[op] for op in (AtomicOp.EXCH, AtomicOp.STORE)}
+    | {(op, scalar): text for op, text in _LONG_FUNCTIONS.items() for scalar in _LONG_INTEGERS}
+)
 
 _AXES = ("0", "1", "2")
 _COORDINATE_FUNCTIONS = {
@@ -185,10 +194,19 @@ DIALECT = Dialect(
     structure="({type}){{{items}}}",
     prologue=("#pragma OPENCL FP_CONTRACT OFF",),
     type_prologue={Scalar.FLOAT64: ("#pragma OPENCL EXTENSION cl_khr_fp64 : enable",)},
+    word_prologue={
+        text.partition("(")[0]: (f"#pragma OPENCL EXTENSION {extension} : enable",)
+        for extension, ops in (
+            (INT64_BASE, _LONG_FUNCTIONS.keys() - EXTENDED_OPS),
+            (INT64_EXTENDED, EXTENDED_OPS),
+        )
+        for text in sorted(_LONG_FUNCTIONS[op] for op in ops)
+    },
     aliasing="typedef {type} {name} __attribute__((may_alias));",
     reserved=frozenset((*_KEYWORDS, *_MACROS, *_VECTORS, *_COORDINATE_FUNCTIONS.values()))
     | _function_names(_FUNCTIONS.values())
     | _function_names(_ATOMIC_FUNCTIONS.values())
+    | _function_names(_LONG_FUNCTIONS.values())
     | frozenset(f"convert_{name}_sat" for name in _TYPES.values())
     | frozenset(f"as_{name}" for name in _TYPES.values())
     | frozenset(aliasing_name(name) for name in _TYPES.values())
@@ -198,3 +216,13 @@ DIALECT = Dialect(
     reserved_leads=("CL_", "CLK_", "cl_", "DBL_", "FLT_", "HALF_", "ATOMIC_"),
     framework="opencl",
 )
+
+
+def without_extended_atomics(dialect: Dialect) -> Dialect:
+    """The dialect of a device that has 64-bit exchanges alone: the rest are loops of them."""
+    kept = {
+        (op, scalar): text
+        for (op, scalar), text in dialect.atomics.items()
+        if scalar not in _LONG_INTEGERS or op not in EXTENDED_OPS
+    }
+    return replace(dialect, atomics=kept)

@@ -8,6 +8,7 @@ nobody measured are believed where they advertise it.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from sarek_numba.capability import (
@@ -21,29 +22,24 @@ from sarek_numba.capability import (
 from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_opencl import driver
-from sarek_opencl.dialect import DIALECT
+from sarek_opencl.dialect import DIALECT, INT64_BASE, INT64_EXTENDED
 
 _MEASURED_PLATFORMS = frozenset({"Portable Computing Language", "Intel(R) OpenCL"})
 _MEASURED = "measured: the operator and cast matrix is equal to NumPy bit for bit"
 _INTEGERS_SPECIFIED = "OpenCL 1.2, section 6.1.1: scalar types; guards by construction"
 _ADVERTISED = "advertised: CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT"
 _NOT_ADVERTISED = "CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT is not advertised, and nothing is measured"
-_ATOMIC_OPS = (
-    AtomicOp.LOAD,
-    AtomicOp.STORE,
-    AtomicOp.ADD,
-    AtomicOp.SUB,
-    AtomicOp.MIN,
-    AtomicOp.MAX,
-    AtomicOp.AND,
-    AtomicOp.OR,
-    AtomicOp.XOR,
-    AtomicOp.EXCH,
-    AtomicOp.CAS,
+_INTEGER_ONLY = frozenset({AtomicOp.AND, AtomicOp.OR, AtomicOp.XOR, AtomicOp.INC, AtomicOp.DEC})
+_ATOMIC_SCALARS = (
+    Scalar.INT32,
+    Scalar.UINT32,
+    Scalar.INT64,
+    Scalar.UINT64,
+    Scalar.FLOAT32,
+    Scalar.FLOAT64,
 )
-_INTEGER_ONLY = frozenset({AtomicOp.AND, AtomicOp.OR, AtomicOp.XOR})
 _ATOMIC_EVIDENCE = "OpenCL 1.2, section 6.12.11: 32-bit atomic functions; measured"
-_ATOMIC_FLOAT_EVIDENCE = "by construction: compare-and-exchange of the bits; measured"
+_ATOMIC_LOOP_EVIDENCE = "by construction: compare-and-exchange of the bits; measured"
 
 
 def build_options(device: Any) -> tuple[str, ...]:
@@ -91,7 +87,7 @@ def record_of(device: Any, name: str) -> DeviceRecord:
 
 def _facts(device: Any) -> dict[Capability, Fact]:
     available = Verdict.AVAILABLE
-    optional, structural = CapabilityKind.OPTIONAL, CapabilityKind.STRUCTURAL
+    structural = CapabilityKind.STRUCTURAL
     facts = {
         Capability(feature): Fact(available, structural, f"OpenCL 1.2: {evidence}")
         for feature, evidence in (
@@ -104,15 +100,35 @@ def _facts(device: Any) -> dict[Capability, Fact]:
         fact = _scalar_fact(device, scalar)
         for feature in ("storage", "arithmetic"):
             facts[Capability(feature, scalar)] = fact
-    for op in _ATOMIC_OPS:
-        for scalar in (Scalar.INT32, Scalar.UINT32, Scalar.FLOAT32):
-            if scalar.is_float and op in _INTEGER_ONLY:
-                continue
-            native = (op, scalar) in DIALECT.atomics or op is AtomicOp.LOAD
-            evidence = _ATOMIC_EVIDENCE if native else _ATOMIC_FLOAT_EVIDENCE
-            for space in (MemSpace.GLOBAL, MemSpace.SHARED):
-                facts[Capability("atomic", scalar, op, space)] = Fact(available, optional, evidence)
+    for op, scalar in product(AtomicOp, _ATOMIC_SCALARS):
+        if scalar.is_float and op in _INTEGER_ONLY:
+            continue
+        fact = _atomic_fact(device, op, scalar)
+        for space in (MemSpace.GLOBAL, MemSpace.SHARED):
+            facts[Capability("atomic", scalar, op, space)] = fact
     return facts
+
+
+def _atomic_fact(device: Any, op: AtomicOp, scalar: Scalar) -> Fact:
+    """32-bit atomics are in every device; 64-bit ones stand on those of an extension."""
+    optional = CapabilityKind.OPTIONAL
+    native = (op, scalar) in DIALECT.atomics or op is AtomicOp.LOAD
+    if scalar.bits == 32:
+        evidence = _ATOMIC_EVIDENCE if native else _ATOMIC_LOOP_EVIDENCE
+        return Fact(Verdict.AVAILABLE, optional, evidence)
+    remedy = "use a 32-bit type, or launch on another device"
+    if INT64_BASE not in device.extensions.split():
+        return Fact(Verdict.UNAVAILABLE, optional, f"{INT64_BASE} is not advertised", remedy)
+    if op is AtomicOp.LOAD and device.address_bits < 64:
+        evidence = "a 64-bit load may be two; CL_DEVICE_ADDRESS_BITS is 32"
+        return Fact(Verdict.UNKNOWN, optional, evidence, remedy)
+    evidence = "" if native else f"{_ATOMIC_LOOP_EVIDENCE}; "
+    return Fact(Verdict.AVAILABLE, optional, f"{evidence}advertised: {INT64_BASE}")
+
+
+def has_extended_atomics(device: Any) -> bool:
+    """Whether 64-bit minima, maxima and bitwise operations are functions of the device."""
+    return INT64_EXTENDED in device.extensions.split()
 
 
 def _scalar_fact(device: Any, scalar: Scalar) -> Fact:

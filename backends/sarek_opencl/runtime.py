@@ -24,8 +24,8 @@ from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.device import BackendUnavailable, Bytes, Dimensions
 from sarek_opencl import driver, intel, pocl
-from sarek_opencl.dialect import DIALECT
-from sarek_opencl.record import build_options, record_of
+from sarek_opencl.dialect import DIALECT, without_extended_atomics
+from sarek_opencl.record import build_options, has_extended_atomics, record_of
 
 _PLATFORMS = {
     "Portable Computing Language": "pocl",
@@ -157,13 +157,16 @@ class OpenCLDriver:
         return cfamily.header(kernel) + shown.text
 
     def _dialect(self, kernel: Kernel) -> Dialect:
+        dialect = DIALECT
+        if not has_extended_atomics(self.device):
+            dialect = without_extended_atomics(dialect)
         match self.device.platform.name:
             case "Intel(R) OpenCL":
-                return intel.dialect_for(kernel, DIALECT)
+                return intel.dialect_for(kernel, dialect)
             case "Portable Computing Language":
-                return pocl.dialect_for(kernel, DIALECT)
+                return pocl.dialect_for(kernel, dialect)
             case _:
-                return DIALECT
+                return dialect
 
     def _optimised(self, kernel: Kernel) -> Kernel:
         assert self.target is not None

@@ -2,7 +2,8 @@
 
 Lanes act in the order of their block, as the seed permuted it, then of their thread. Operations on
 one element form a segment of that order. Associative ones are a segmented scan; float sums, which
-round at each step, are added one by one; a compare-and-swap goes from one success to the next.
+round at each step, are added one by one; a compare-and-swap goes from one success to the next; a
+counter that wraps runs round a circle where its lanes wrap at one value, else step by step.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ _INTEGER: dict[AtomicOp, BinOp] = {
     AtomicOp.XOR: BinOp.BITXOR,
 }
 _ADD = np.add
-SUPPORTED = frozenset(AtomicOp) - {AtomicOp.INC, AtomicOp.DEC}
 _FEW_ROUNDS = 16
 
 
@@ -43,6 +43,8 @@ def update(
     if op is AtomicOp.LOAD:
         return elements[where]
     assert value is not None
+    if not where.size:  # every lane is out of bounds, which is reported elsewhere
+        return elements[where]
     order = np.argsort(where * m.chunk.lanes + m.of_lanes(m.chunk.rank, lanes))
     where, value = where[order], value[order]
     starts = np.flatnonzero(np.concatenate([[True], where[1:] != where[:-1]]))
@@ -50,6 +52,8 @@ def update(
     if op is AtomicOp.CAS:
         assert compare is not None
         old, last = _swap(first, value, compare[order], starts)
+    elif op in (AtomicOp.INC, AtomicOp.DEC):
+        old, last = _count(op, first, value, starts)
     elif storage.scalar.is_float and op in (AtomicOp.ADD, AtomicOp.SUB):
         terms = -value if op is AtomicOp.SUB else value
         old, last = _sum(first, terms, starts)
@@ -125,6 +129,42 @@ def _sum(first: Lanes, terms: Lanes, starts: Lanes) -> tuple[Lanes, Lanes]:
         old[start : start + length] = sums[:-1]
         last[segment] = sums[-1]
     return old, last
+
+
+def _count(op: AtomicOp, first: Lanes, wrap: Lanes, starts: Lanes) -> tuple[Lanes, Lanes]:
+    """As `_scan` for counters that wrap."""
+    step = semantics.increment if op is AtomicOp.INC else semantics.decrement
+    lengths = np.diff(np.append(starts, wrap.size))
+    if np.array_equal(wrap, np.repeat(wrap[starts], lengths)):
+        old = _circle(op, first, wrap, starts, lengths)
+        ends = _ends(starts, wrap.size)
+        return old, step(old[ends], wrap[ends])
+    old = np.empty_like(wrap)
+    last = first.copy()
+    for count in range(int(lengths.max())):
+        live = np.flatnonzero(lengths > count)
+        old[starts[live] + count] = last[live]
+        last[live] = step(last[live], wrap[starts[live] + count])
+    return old, last
+
+
+def _circle(op: AtomicOp, first: Lanes, wrap: Lanes, starts: Lanes, lengths: Lanes) -> Lanes:
+    """Old values where all lanes of a segment wrap at one value, so they go round 0 … wrap.
+
+    `dec` is `inc` seen from the other end: with y = wrap - x it takes y to y + 1 and wrap to 0. A
+    start outside of the circle steps onto it as its last place does.
+    """
+    top = wrap.astype(np.uint64) & np.uint64(2 ** (wrap.itemsize * 8) - 1)
+    start = np.repeat(first, lengths).astype(np.uint64) & np.uint64(2 ** (wrap.itemsize * 8) - 1)
+    taken = (np.arange(wrap.size) - np.repeat(starts, lengths)).astype(np.uint64)
+    outside = start > top
+    place = np.where(outside, top, start if op is AtomicOp.INC else top - start)
+    room = top - place  # steps before the first wrap
+    circumference = np.where(top == np.iinfo(np.uint64).max, top, top + np.uint64(1))
+    wrapped = (taken - room - np.uint64(1)) % circumference
+    place = np.where(taken <= room, place + taken, wrapped)
+    value = place if op is AtomicOp.INC else top - place
+    return np.where(outside & (taken == 0), start, value).astype(wrap.dtype)
 
 
 def _swap(first: Lanes, value: Lanes, compare: Lanes, starts: Lanes) -> tuple[Lanes, Lanes]:

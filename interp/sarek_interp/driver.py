@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from sarek_interp.atomics import SUPPORTED
 from sarek_interp.launch import (
     DEFAULT_STEP_LIMIT,
     Compiled,
@@ -154,7 +153,6 @@ def _capabilities() -> list[Capability]:
     found += [
         Capability("atomic", s, op, space)
         for op in AtomicOp
-        if op in SUPPORTED
         for s in _ATOMIC_SCALARS
         for space in (MemSpace.GLOBAL, MemSpace.SHARED)
     ]

@@ -115,8 +115,6 @@ def constant_size(c: Context, size: Expr) -> int:
 
 
 def atomic(c: Context, stmt: Atomic) -> Step:
-    if stmt.op not in atomics.SUPPORTED:
-        raise refuse(f"atomic {stmt.op.value}", stmt.span)
     at = compile_index(c, stmt.index)
     compare = None if stmt.compare is None else compile_expr(c, stmt.compare).evaluate
     value = None if stmt.value is None else compile_expr(c, stmt.value).evaluate

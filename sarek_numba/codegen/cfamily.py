@@ -104,11 +104,14 @@ class _Program:
         return Emitted(self._prologue(text) + text, self.static_shared_bytes, self._has_dynamic())
 
     def _prologue(self, text: str) -> str:
-        """The first lines: they depend on the types that the program has come to name."""
+        """The first lines: they depend on what types and functions the program has come to name."""
         lines = list(self.dialect.prologue)
         for scalar, needed in self.dialect.type_prologue.items():
             if re.search(rf"\b{self.dialect.types[scalar]}\b", text):
                 lines += needed
+        for word, needed in self.dialect.word_prologue.items():
+            if re.search(rf"\b{word}\b", text):
+                lines += [line for line in needed if line not in lines]
         return "\n".join(lines) + "\n\n"
 
     def _aliasing_definitions(self) -> list[str]:

@@ -44,6 +44,7 @@ class Dialect:
     structure: str  # value of a structure: {type}, {items}
     prologue: tuple[str, ...]  # first lines of every program
     type_prologue: Mapping[Scalar, tuple[str, ...]]  # lines that a program with the type needs
+    word_prologue: Mapping[str, tuple[str, ...]]  # lines that a program with the word needs
     reserved: frozenset[str]  # keywords, types, macros, built-in functions that programs call
     reserved_functions: frozenset[str]  # further built-in functions, which variables may hide
     framework: str  # key of `Native.texts`

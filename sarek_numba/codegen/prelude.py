@@ -29,6 +29,8 @@ UNSIGNED = {
     Scalar.INT16: Scalar.UINT16,
     Scalar.INT32: Scalar.UINT32,
     Scalar.INT64: Scalar.UINT64,
+    Scalar.UINT32: Scalar.UINT32,
+    Scalar.UINT64: Scalar.UINT64,
     Scalar.FLOAT32: Scalar.UINT32,
     Scalar.FLOAT64: Scalar.UINT64,
 }
@@ -194,6 +196,11 @@ $T $N($T x) {
 $T $N($T x) {
     return cospi(x) + $ZERO;
 }""",
+    ("atomic_exch", _FLOAT): """\
+$T $N(volatile $S$T *p, $T value) {
+    volatile $S$U *bits = (volatile $S$U *)p;
+    return @value(@exch(bits, @bits(value)));
+}""",
     ("atomic_cas", _FLOAT): """\
 $T $N(volatile $S$T *p, $T compare, $T value) {
     volatile $S$U *bits = (volatile $S$U *)p;
@@ -214,13 +221,14 @@ $T $N($T a, $T b) {{
 $T $N($T a, $T b) {{
     return a {_order} b ? a : b;
 }}"""
-for _name, _changed in (
-    ("atomic_add", "old + value"),
-    ("atomic_sub", "old - value"),
-    ("atomic_min", "@fmin(old, value)"),
-    ("atomic_max", "@fmax(old, value)"),
+# Atomics that a device lacks: a compare-and-swap of the bits until no other thread came between.
+for _name, _kinds, _changed in (
+    ("atomic_add", _FLOAT, "old + value"),
+    ("atomic_sub", _FLOAT, "old - value"),
+    ("atomic_min", _INT | _FLOAT, "@fmin(old, value)"),
+    ("atomic_max", _INT | _FLOAT, "@fmax(old, value)"),
 ):
-    _TEMPLATES[_name, _FLOAT] = f"""\
+    _TEMPLATES[_name, _kinds] = f"""\
 $T $N(volatile $S$T *p, $T value) {{
     volatile $S$U *bits = (volatile $S$U *)p;
     $U seen = *bits, expected;
@@ -228,6 +236,23 @@ $T $N(volatile $S$T *p, $T value) {{
         expected = seen;
         $T old = @value(expected);
         seen = @cas(bits, expected, @bits({_changed}));
+    }} while (seen != expected);
+    return @value(expected);
+}}"""
+for _name, _changed in (
+    ("atomic_and", "expected & operand"),
+    ("atomic_or", "expected | operand"),
+    ("atomic_xor", "expected ^ operand"),
+    ("atomic_inc", "expected >= operand ? 0 : expected + 1"),
+    ("atomic_dec", "expected == 0 || expected > operand ? operand : expected - 1"),
+):
+    _TEMPLATES[_name, _INT] = f"""\
+$T $N(volatile $S$T *p, $T value) {{
+    volatile $S$U *bits = (volatile $S$U *)p;
+    $U operand = @bits(value), seen = *bits, expected;
+    do {{
+        expected = seen;
+        seen = @cas(bits, expected, {_changed});
     }} while (seen != expected);
     return @value(expected);
 }}"""
@@ -323,8 +348,8 @@ class Prelude:
             case "bits" | "value":
                 target = UNSIGNED[scalar] if name == "bits" else scalar
                 template = dialect.reinterpret[target]
-            case "cas":
-                template = dialect.atomics[AtomicOp.CAS, UNSIGNED[scalar]]
+            case "cas" | "exch":
+                template = dialect.atomics[AtomicOp(name), UNSIGNED[scalar]]
             case "saturate":
                 assert second is not None
                 template = dialect.saturate[scalar, second]

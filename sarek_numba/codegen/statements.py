@@ -397,7 +397,8 @@ class Statements(Expressions):
         native = self.dialect.atomics.get((op, scalar))
         if native is not None:
             return native.format(pointer, *(self.typed(self.expression(e)).code for e in given))
-        function = self.prelude.function(f"atomic_{op.value}", scalar, space=space)
+        family = AtomicOp.EXCH if op is AtomicOp.STORE else op
+        function = self.prelude.function(f"atomic_{family.value}", scalar, space=space)
         return f"{function}({', '.join((pointer, *map(self.value, given)))})"
 
 

@@ -371,6 +371,9 @@ class Atomics:
     def add(self, array: Any, index: Any, value: Any) -> Any:
         return self._do("add", array, index, value)
 
+    def sub(self, array: Any, index: Any, value: Any) -> Any:
+        return self._do("sub", array, index, value)
+
     def min(self, array: Any, index: Any, value: Any) -> Any:
         """Floats as `np.fmin`."""
         return self._do("min", array, index, value)
@@ -378,6 +381,27 @@ class Atomics:
     def max(self, array: Any, index: Any, value: Any) -> Any:
         """Floats as `np.fmax`."""
         return self._do("max", array, index, value)
+
+    def and_(self, array: Any, index: Any, value: Any) -> Any:
+        return self._do("and", array, index, value)
+
+    def or_(self, array: Any, index: Any, value: Any) -> Any:
+        return self._do("or", array, index, value)
+
+    def xor(self, array: Any, index: Any, value: Any) -> Any:
+        return self._do("xor", array, index, value)
+
+    def inc(self, array: Any, index: Any, value: Any = None) -> Any:
+        """Add one; with a value: 0 from that value on (compared as unsigned integers)."""
+        if value is None:
+            return self._do("add", array, index, 1)
+        return self._do("inc", array, index, value)
+
+    def dec(self, array: Any, index: Any, value: Any = None) -> Any:
+        """Subtract one; with a value: that value from 0 and from above it (as unsigned)."""
+        if value is None:
+            return self._do("sub", array, index, 1)
+        return self._do("dec", array, index, value)
 
     def exch(self, array: Any, index: Any, value: Any) -> Any:
         """Store a value and give the old one."""
@@ -392,13 +416,8 @@ class Atomics:
 
         return current(f"atomic.{op}").atomic(AtomicOp(op), array, index, value, compare)
 
-    def __getattr__(self, name: str) -> NotYet:
-        if name in _ATOMICS_TO_COME:
-            return NotYet(f"atomic.{name}", "sarek.atomic.cas in a loop does any update")
+    def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"sarek.atomic has no {name!r}")
-
-
-_ATOMICS_TO_COME = ("sub", "and_", "or_", "xor", "inc", "dec")
 
 
 # --- what a later version has ---------------------------------------------------------------------

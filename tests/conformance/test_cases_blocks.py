@@ -12,6 +12,8 @@ from tests.kernels.case import Launch
 
 devices = pytest.mark.parametrize("device", [name for name in executors() if name != "emulation"])
 
+ATOMIC = (np.int32, np.uint32, np.int64, np.uint64, np.float32, np.float64)
+
 
 @sarek.kernel
 def reversed_blocks(out, x):
@@ -170,7 +172,7 @@ def slots(out, counter):
 
 
 @everywhere
-@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.float32])
+@pytest.mark.parametrize("dtype", ATOMIC)
 def test_case_121_old(executor, dtype):
     """An atomic gives the value from before it: all slots are distinct."""
     out, counter = np.full(96, 500, dtype), np.zeros(1, dtype)
@@ -200,7 +202,7 @@ def every_old_value(out, a):
 
 
 @everywhere
-@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.float32])
+@pytest.mark.parametrize("dtype", ATOMIC)
 def test_case_121_each(executor, dtype):
     """Each operation gives its old value, and does what it says."""
     a = np.array([1], dtype)
@@ -245,7 +247,7 @@ def multiply_by_cas(product, x):
 
 
 @everywhere
-@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.float32])
+@pytest.mark.parametrize("dtype", ATOMIC)
 def test_case_125_cas(executor, dtype):
     """A loop of compare-and-swap does what no atomic does."""
     x = np.array([3, 2, 5, 1, 2, 7, 1, 3], dtype)

@@ -265,7 +265,7 @@ def warp_operation(x, n):
     x[0] = sarek.warp.shuffle(x[1], 0)
 
 
-def atomic_to_come(x, n):
+def atomic_xor_on_float(x, n):
     sarek.atomic.xor(x, 0, 1)
 
 

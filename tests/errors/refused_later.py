@@ -4,7 +4,7 @@
 import numpy as np
 
 import sarek_numba as sarek
-from sarek_numba import atomic, warp
+from sarek_numba import warp
 
 
 @sarek.function
@@ -143,22 +143,6 @@ def registered_type(x, n):
 
 def half_bits(x, n):
     x[0] = sarek.half_bits(x[1])
-
-
-def atomic_sub(x, n):
-    atomic.sub(x, 0, 1)
-
-
-def atomic_and(x, n, ints):
-    sarek.atomic.and_(ints, 0, 1)
-
-
-def atomic_inc(x, n, ints):
-    sarek.atomic.inc(ints, 0)
-
-
-def atomic_on_int64(x, n, longs):
-    sarek.atomic.add(longs, 0, 1)
 
 
 def unknown_atomic(x, n, ints):

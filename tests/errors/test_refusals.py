@@ -12,13 +12,21 @@ import pytest
 import sarek_numba as sarek
 from tests.errors import (
     refused,
+    refused_atomics,
     refused_functions,
     refused_language,
     refused_later,
     refused_memory,
 )
 
-MODULES = (refused, refused_functions, refused_language, refused_later, refused_memory)
+MODULES = (
+    refused,
+    refused_atomics,
+    refused_functions,
+    refused_language,
+    refused_later,
+    refused_memory,
+)
 HELPERS = ("plain", "adder", "undecorated")
 
 FUNCTIONS = [

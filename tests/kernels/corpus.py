@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from tests.kernels import atomics, control, elementwise, functions, functions_as_values, memory
+from tests.kernels import (
+    atomics,
+    atomics_typed,
+    control,
+    elementwise,
+    functions,
+    functions_as_values,
+    memory,
+)
 from tests.kernels.case import Case
 
-CASES: tuple[Case, ...] = tuple(
-    case
-    for module in (elementwise, control, memory, atomics, functions, functions_as_values)
-    for case in module.corpus
+MODULES = (
+    elementwise,
+    control,
+    memory,
+    atomics,
+    atomics_typed,
+    functions,
+    functions_as_values,
 )
+CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

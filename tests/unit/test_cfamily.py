@@ -284,13 +284,15 @@ def test_tables_are_total() -> None:
     ]
     assert missing == []
     assert set(DIALECT.reinterpret) == scalars
-    ops = set(AtomicOp) - {AtomicOp.INC, AtomicOp.DEC, AtomicOp.LOAD}
-    for op in ops:
-        assert (op, Scalar.INT32) in DIALECT.atomics
-        assert (op, Scalar.UINT32) in DIALECT.atomics
-        if op not in (AtomicOp.AND, AtomicOp.OR, AtomicOp.XOR):
-            native = (op, FLOAT32) in DIALECT.atomics
-            assert native or has_prelude(f"atomic_{op.value}", FLOAT32)
+    integers = (Scalar.INT32, Scalar.UINT32, Scalar.INT64, Scalar.UINT64)
+    bitwise = {AtomicOp.AND, AtomicOp.OR, AtomicOp.XOR}
+    counters = {AtomicOp.INC, AtomicOp.DEC}
+    for op in set(AtomicOp) - {AtomicOp.LOAD}:
+        family = AtomicOp.EXCH if op is AtomicOp.STORE else op
+        for scalar in integers if op in bitwise | counters else (*integers, FLOAT32, FLOAT64):
+            native = (op, scalar) in DIALECT.atomics
+            assert native or has_prelude(f"atomic_{family.value}", scalar)
+            assert native or scalar.is_float or op in counters
 
 
 def test_float64_is_enabled_only_where_it_is_used() -> None:

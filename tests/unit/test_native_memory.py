@@ -257,10 +257,12 @@ def _atomics(element: Scalar, name: str, shared: bool) -> Any:
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["global", "shared"])
-@pytest.mark.parametrize("name", ["add", "min", "max", "exch"])
-@pytest.mark.parametrize("element", [INT32, Scalar.UINT32, FLOAT32, INT64, FLOAT64])
+@pytest.mark.parametrize("name", ["add", "sub", "min", "max", "exch", "and", "or", "xor"])
+@pytest.mark.parametrize("element", [INT32, Scalar.UINT32, FLOAT32, INT64, Scalar.UINT64, FLOAT64])
 def test_atomics_in_the_order_of_threads(element: Scalar, name: str, shared: bool) -> None:
     """The threads of one block that run act one after another, and see the value before."""
+    if element.is_float and name in ("and", "or", "xor"):
+        pytest.skip("floats have no bitwise operations")
     rng = np.random.default_rng(4)
     values = (rng.uniform(-100, 100, 40)).astype(np.int64).astype(element.value)
     if element.is_float:
@@ -271,6 +273,10 @@ def test_atomics_in_the_order_of_threads(element: Scalar, name: str, shared: boo
         "min": np.fmin,
         "max": np.fmax,
         "exch": lambda current, value: value,
+        "sub": np.subtract,
+        "and": np.bitwise_and,
+        "or": np.bitwise_or,
+        "xor": np.bitwise_xor,
     }[name]
     current, expected = target[0].copy(), np.zeros(40, element.value)
     with np.errstate(over="ignore"):

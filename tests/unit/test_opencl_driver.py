@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from opencl_kernels import drivers
@@ -15,7 +16,7 @@ from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.runtime.device import BackendUnavailable
 from sarek_opencl import driver as library
-from sarek_opencl.record import build_options
+from sarek_opencl.record import _atomic_fact, build_options, has_extended_atomics
 
 needs_device = pytest.mark.skipif(not drivers(), reason="no OpenCL device")
 
@@ -93,3 +94,18 @@ def test_records(name: str) -> None:
     assert not any(option.startswith("-cl-fast") for option in build_options(driver.device))
     assert driver.target is not None
     assert driver.target.address_bits == (64 if record.is_cpu else 32)
+
+
+def test_64_bit_atomics_stand_on_an_extension() -> None:
+    """Without it they are refused by name; a 32-bit device's 64-bit load is not trusted."""
+    bare = SimpleNamespace(extensions="cl_khr_fp64", address_bits=64)
+    for scalar in (Scalar.INT64, Scalar.FLOAT64):
+        fact = _atomic_fact(bare, AtomicOp.ADD, scalar)
+        assert fact.verdict is Verdict.UNAVAILABLE
+        assert fact.evidence == "cl_khr_int64_base_atomics is not advertised"
+        assert fact.remedy == "use a 32-bit type, or launch on another device"
+    assert _atomic_fact(bare, AtomicOp.DEC, Scalar.INT32).verdict is Verdict.AVAILABLE
+    narrow = SimpleNamespace(extensions="cl_khr_int64_base_atomics", address_bits=32)
+    assert _atomic_fact(narrow, AtomicOp.LOAD, Scalar.UINT64).verdict is Verdict.UNKNOWN
+    assert _atomic_fact(narrow, AtomicOp.MAX, Scalar.UINT64).verdict is Verdict.AVAILABLE
+    assert not has_extended_atomics(narrow)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from sarek_numba.ir.nodes import (
 from sarek_numba.ir.types import (
     BOOL,
     FLOAT32,
+    FLOAT64,
     INT32,
     INT64,
     UNIT,
@@ -38,7 +40,7 @@ from sarek_numba.ir.types import (
     Vec,
 )
 from sarek_opencl import driver as library
-from sarek_opencl.dialect import DIALECT
+from sarek_opencl.dialect import DIALECT, EXTENDED_OPS, without_extended_atomics
 from sarek_opencl.runtime import OpenCLDriver, OpenCLProgram
 
 pytestmark = [
@@ -159,12 +161,26 @@ def _python_loop(first: int, stop: int, step: int) -> tuple[int, int]:
     return count, (total + 2**63) % 2**64 - 2**63
 
 
+_ATOMIC_TYPES = (
+    Scalar.INT32,
+    Scalar.UINT32,
+    Scalar.INT64,
+    Scalar.UINT64,
+    FLOAT32,
+    FLOAT64,
+)
+
+
+@pytest.mark.parametrize("loops", [False, True], ids=["functions", "loops"])
 @pytest.mark.parametrize("space", [MemSpace.GLOBAL, MemSpace.SHARED], ids=lambda s: s.value)
-@pytest.mark.parametrize("scalar", [Scalar.INT32, Scalar.UINT32, FLOAT32], ids=lambda s: s.value)
-def test_atomics(device: str, scalar: Scalar, space: MemSpace) -> None:
-    """Every operation, contended by 64 threads; each old value is one that was there."""
+@pytest.mark.parametrize("scalar", _ATOMIC_TYPES, ids=lambda s: s.value)
+def test_atomics(device: str, scalar: Scalar, space: MemSpace, loops: bool) -> None:
+    """Every operation, contended by 64 threads; each old value is one that was there.
+
+    With `loops` as for a device that has an exchange and a compare-and-exchange alone.
+    """
     ops = ["add", "sub", "min", "max", "exch", "store", "load", "cas"]
-    ops += [] if scalar.is_float else ["and", "or", "xor"]
+    ops += [] if scalar.is_float else ["and", "or", "xor", "inc", "dec"]
     fresh = b.Fresh()
     cells = b.array_param(fresh, "cells", scalar, 0)
     old = b.array_param(fresh, "old", scalar, 1)
@@ -184,7 +200,7 @@ def test_atomics(device: str, scalar: Scalar, space: MemSpace) -> None:
             continue
         result = fresh("old", scalar)
         given = {"load": {}, "cas": {"compare": 100}}.get(op, {})
-        args = () if op == "load" else (value,)
+        args = () if op == "load" else (50,) if op in ("inc", "dec") else (value,)
         body.append(b.atomic(op, place, k, *args, result=result, **given))
         body.append(b.store(old.var, b.add(b.mul(t, len(ops)), k), result))
     if space is MemSpace.SHARED:
@@ -194,12 +210,17 @@ def test_atomics(device: str, scalar: Scalar, space: MemSpace) -> None:
     dtype = np.dtype(scalar.value)
     values = np.full(len(ops), 100, dtype)
     olds = np.zeros((64, len(ops)), dtype)
-    launch(device, kernel, values, olds.ravel(), block=64)
+    exchanges = {k: text for k, text in DIALECT.atomics.items() if k[0] not in EXTENDED_OPS}
+    dialect = replace(DIALECT, atomics=exchanges) if loops else DIALECT
+    emitted = cfamily.emit(kernel, dialect)
+    driver = drivers()[device]
+    ready = OpenCLProgram(driver, kernel.params, emitted)
+    run(driver, ready, [values, olds.ravel()], 1, 64)
     given_values = np.arange(1, 65)
     expected = {"add": 100 + 2080, "min": 1, "max": 100, "store": 3, "load": 100}
-    expected["sub"] = (100 - 2080) % (2**32 if scalar is Scalar.UINT32 else 2**40)
-    if scalar is not Scalar.UINT32:
-        expected["sub"] = 100 - 2080
+    expected |= {"inc": 63 % 51, "dec": 50 - 63 % 51}  # 100 is outside of 0 … 50: one step enters
+    wraps = scalar in (Scalar.UINT32, Scalar.UINT64)
+    expected["sub"] = (100 - 2080) % 2**scalar.bits if wraps else 100 - 2080
     for op, reduce in (
         ("and", np.bitwise_and),
         ("or", np.bitwise_or),
@@ -218,6 +239,25 @@ def test_atomics(device: str, scalar: Scalar, space: MemSpace) -> None:
             assert set(column[column != 100]) == {values[k]}
         if op == "load":
             assert (column == 100).all()
+
+
+def test_64_bit_atomics_without_their_second_extension(device: str) -> None:
+    """Maxima are loops of the first extension's exchange, on 64-bit integers alone."""
+    fresh = b.Fresh()
+    longs = b.array_param(fresh, "longs", INT64, 0)
+    ints = b.array_param(fresh, "ints", INT32, 1)
+    t = b.coordinate("thread_idx")
+    body = (b.atomic("max", longs.var, 0, t), b.atomic("max", ints.var, 0, b.cast(INT32, t)))
+    kernel = make_kernel("k", body, params=(longs, ints))
+    emitted = cfamily.emit(kernel, without_extended_atomics(DIALECT))
+    assert "cl_khr_int64_base_atomics : enable" in emitted.text
+    assert "cl_khr_int64_extended_atomics" not in emitted.text
+    assert "atomic_max(&ints[0]" in emitted.text
+    assert "cl_khr_int64_extended_atomics : enable" in cfamily.emit(kernel, DIALECT).text
+    values = [np.zeros(1, np.int64), np.zeros(1, np.int32)]
+    driver = drivers()[device]
+    run(driver, OpenCLProgram(driver, kernel.params, emitted), values, 1, 64)
+    assert [v.item() for v in values] == [63, 63]
 
 
 def test_helpers_return_tuples_and_write_arrays(device: str) -> None:

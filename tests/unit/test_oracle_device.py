@@ -126,10 +126,10 @@ def test_the_seed_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_refusal_is_raised_as_ever() -> None:
     """What the device lacks refuses before anything runs."""
     k = Builder("count")
-    out = k.array("out")
-    kernel = HandMade(k.kernel(b.atomic("inc", out, 0, 1)))
-    with pytest.raises(CapabilityError, match="atomic inc"):
-        sanitize(kernel)[1, 1](np.zeros(1, np.int32))
+    out = k.array("out", Scalar.UINT8)
+    kernel = HandMade(k.kernel(b.atomic("add", out, 0, 1)))
+    with pytest.raises(CapabilityError, match="atomic add"):
+        sanitize(kernel)[1, 1](np.zeros(1, np.uint8))
 
 
 def test_source_is_the_ir(interpreter: Device) -> None:

@@ -182,6 +182,18 @@ def test_float_minimum_ignores_nan() -> None:
     assert _atomic("max", values, np.nan)[1] == 3.0
 
 
+@pytest.mark.parametrize("op", ["add", "inc", "max", "cas"])
+def test_an_atomic_out_of_bounds_in_every_thread_is_a_finding(op: str) -> None:
+    k = Builder()
+    cell, old = k.array("cell"), k.var("old", INT32)
+    given = {"compare": 0} if op == "cas" else {}
+    kernel = k.kernel(
+        b.atomic(op, cell, b.subscript(cell, 0, gid(), b.const_int(0)), 1, result=old, **given)
+    )
+    report = run(kernel, 1, 8, np.zeros(0, np.int32))
+    assert {finding.error.__name__ for finding in report.findings} == {"OutOfBounds"}
+
+
 def test_compare_and_swap_claims_once_and_chains() -> None:
     k = Builder()
     out, cell = k.array("out"), k.array("cell")

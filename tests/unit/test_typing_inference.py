@@ -495,7 +495,7 @@ def test_atomics_on_other_types_are_refused_by_name() -> None:
     def k(a):
         sarek.atomic.add(a, 0, 1)
 
-    assert "float64" in findings(k, array(f64))[0].message
+    assert "uint8" in findings(k, array(u8))[0].message
 
 
 # --- notes ----------------------------------------------------------------------------------------

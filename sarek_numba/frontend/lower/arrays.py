@@ -11,7 +11,7 @@ from numba.core import ir, types
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.extensions import SliceType
 from sarek_numba.frontend.lower import views
-from sarek_numba.frontend.lower.convert import cast, int64
+from sarek_numba.frontend.lower.convert import cast, constant_as, int64
 from sarek_numba.frontend.lower.program import Hoisted
 from sarek_numba.frontend.lower.values import NOTHING, Cell, TupleValue, Value, View
 from sarek_numba.frontend.lower.variables import is_temporary, user_name
@@ -192,6 +192,8 @@ def _atomic(
         cast(lowering.number(argument, type), view.element)
         for argument, type in zip(operation.arguments[2:], operation.operands[2:], strict=True)
     ]
+    if op in _BY_ONE and not values:
+        op, values = _BY_ONE[op], [constant_as(view.element, 1, span)]
     compare = values.pop(0) if op is AtomicOp.CAS else None
     lowering.emitter.settle_memory()
     result = None
@@ -200,6 +202,9 @@ def _atomic(
     value = values[0] if values else None
     lowering.emitter.emit(Atomic(op, result, view.base, index, value, compare, span=span))
     return NOTHING if result is None else Cell(VarRef(result, span=span))
+
+
+_BY_ONE = {AtomicOp.INC: AtomicOp.ADD, AtomicOp.DEC: AtomicOp.SUB}  # without a value to wrap at
 
 
 def result_var(lowering: FunctionLowering, statement: Statement, type: Scalar) -> Var | None:

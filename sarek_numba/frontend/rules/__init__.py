@@ -1,11 +1,20 @@
 """The rules of typing: what each operator, function and attribute means for which types."""
 
-from sarek_numba.frontend.rules import arrays, builtins, functions, kernel, operators, types
+from sarek_numba.frontend.rules import (
+    arrays,
+    atomics,
+    builtins,
+    functions,
+    kernel,
+    operators,
+    types,
+)
 from sarek_numba.frontend.rules.registry import Rule, lookup
 
 __all__ = [
     "Rule",
     "arrays",
+    "atomics",
     "builtins",
     "functions",
     "kernel",

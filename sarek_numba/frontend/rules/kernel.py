@@ -1,4 +1,4 @@
-"""Rules of the language's own functions: coordinates, barriers, memory, atomics."""
+"""Rules of the language's own functions: coordinates, barriers, memory."""
 
 from __future__ import annotations
 
@@ -10,16 +10,10 @@ from numba.core import types
 from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend import language
 from sarek_numba.frontend.extensions import CompileTime, PlacedArray
-from sarek_numba.frontend.rules.arrays import (
-    check_stored,
-    indexed,
-    is_captured_array,
-    require_writable,
-)
+from sarek_numba.frontend.rules.arrays import is_captured_array
 from sarek_numba.frontend.rules.registry import rule
 from sarek_numba.frontend.rules.types import element_type, numba_type
 from sarek_numba.frontend.typed import (
-    Atomic,
     Barrier,
     ConstantArray,
     CreateArray,
@@ -40,8 +34,8 @@ from sarek_numba.frontend.weak import (
     scalar_of,
     tuple_of,
 )
-from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
-from sarek_numba.ir.types import FLOAT32, INT32, MemSpace, Scalar
+from sarek_numba.ir.nodes import Coordinate, FenceScope
+from sarek_numba.ir.types import MemSpace
 
 _MOST_CONSTANT_BYTES = 65536  # the least that OpenCL and CUDA promise of constant memory
 
@@ -222,80 +216,3 @@ def constant_array(array: Type) -> Operation:
     values.flags.writeable = False
     kind = PlacedArray(element, values.ndim, "C", MemSpace.CONSTANT, values.shape)
     return Operation(ConstantArray(values), (), kind)
-
-
-# --- atomics --------------------------------------------------------------------------------------
-
-_ATOMIC_TYPES = (INT32, Scalar.UINT32, FLOAT32)
-
-
-def _element(name: str, array: Type, index: Type) -> Type:
-    """The element that an atomic operation acts on."""
-    if not isinstance(array, types.Array):
-        hint = "write the array and the index as two arguments, as in (a, i, value)"
-        if is_captured_array(array):
-            hint = "pass the array as an argument"
-        with operand(0):
-            raise Refusal(f"sarek.atomic.{name}() takes an array, not {describe(array)}", hint)
-    with operand(1):
-        target = indexed(array, index)
-        if isinstance(target, types.Array):
-            raise Refusal(
-                f"sarek.atomic.{name}() takes one element, not {describe(target)}",
-                "give an index for each axis, as a tuple of ints",
-            )
-    if scalar_of(target) not in _ATOMIC_TYPES:
-        with operand(0):
-            raise Refusal(
-                f"atomics on {target} are not in this version",
-                "use int32, uint32 or float32",
-                UnsupportedConstruct,
-            )
-    space = getattr(array, "space", MemSpace.GLOBAL)
-    if space not in (MemSpace.GLOBAL, MemSpace.SHARED) and name != "load":
-        if space is MemSpace.CONSTANT:
-            _require_writable(array)
-        with operand(0):
-            raise Refusal(
-                f"sarek.atomic.{name}() takes an array that threads share, not {describe(array)}",
-                "only its own thread sees it: read and write it plainly",
-            )
-    return target
-
-
-@rule(language.atomic.load)
-def atomic_load(array: Type, index: Type) -> Operation:
-    element = _element("load", array, index)
-    return Operation(Atomic(AtomicOp.LOAD), (array, index), element)
-
-
-def _require_writable(array: Type) -> None:
-    with operand(0):
-        require_writable(array)
-
-
-def _update(op: AtomicOp) -> Callable[[Type, Type, Type], Operation]:
-    def resolve(array: Type, index: Type, value: Type) -> Operation:
-        element = _element(op.value, array, index)
-        _require_writable(array)
-        with operand(2):
-            check_stored(value, element)
-        result = types.none if op is AtomicOp.STORE else element
-        return Operation(Atomic(op), (array, index, element), result)
-
-    return resolve
-
-
-for _op in (AtomicOp.STORE, AtomicOp.ADD, AtomicOp.MIN, AtomicOp.MAX, AtomicOp.EXCH):
-    rule(getattr(language.atomic, _op.value))(_update(_op))
-
-
-@rule(language.atomic.cas)
-def atomic_cas(array: Type, index: Type, old: Type, new: Type) -> Operation:
-    element = _element("cas", array, index)
-    _require_writable(array)
-    with operand(2):
-        check_stored(old, element)
-    with operand(3):
-        check_stored(new, element)
-    return Operation(Atomic(AtomicOp.CAS), (array, index, element, element), element)

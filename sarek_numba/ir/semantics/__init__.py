@@ -19,6 +19,7 @@ from sarek_numba.ir.intrinsics import INTRINSICS
 from sarek_numba.ir.nodes import SHIFTS, BinOp, Const, UnOp
 from sarek_numba.ir.semantics import floats, functions, fused, integers
 from sarek_numba.ir.semantics.arrays import Lanes, Mask, Operator, dtype_of, silent
+from sarek_numba.ir.semantics.atomics import decrement, increment
 from sarek_numba.ir.semantics.casts import conversion
 from sarek_numba.ir.semantics.overflow import binary_overflows, outside_of, unary_overflows
 from sarek_numba.ir.types import Scalar
@@ -32,11 +33,13 @@ __all__ = [
     "binary",
     "binary_overflows",
     "cast",
+    "decrement",
     "dtype_of",
     "fold_binary",
     "fold_cast",
     "fold_intrinsic",
     "fold_unary",
+    "increment",
     "intrinsic",
     "outside_of",
     "unary",

@@ -30,9 +30,18 @@ _ATOMIC: dict[AtomicOp, Callable[[Any, Any], Any]] = {
     AtomicOp.AND: lambda old, value: old & value,
     AtomicOp.OR: lambda old, value: old | value,
     AtomicOp.XOR: lambda old, value: old ^ value,
+    AtomicOp.INC: lambda old, top: old.dtype.type(0) if _below(top, old, True) else old + 1,
+    AtomicOp.DEC: lambda old, top: top if old == 0 or _below(top, old, False) else old - 1,
     AtomicOp.EXCH: lambda old, value: value,
     AtomicOp.STORE: lambda old, value: value,
 }
+
+
+def _below(value: Any, other: Any, or_equal: bool) -> bool:
+    """Whether a number is below another, or equal, both read as unsigned of their width."""
+    modulus = 1 << (8 * value.dtype.itemsize)
+    difference = int(value) % modulus - int(other) % modulus
+    return difference < 0 or (or_equal and difference == 0)
 
 
 class BlockState:
