@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from sarek_numba.errors import CompileWarning, raise_diagnostics
+from sarek_numba.frontend.hints import NONE, Hints, compiling
 from sarek_numba.frontend.infer import infer
 from sarek_numba.frontend.lower import lower
 from sarek_numba.frontend.typed import Captured, Typed
@@ -43,12 +44,13 @@ def compile_kernel(
     name: str,
     index_bits: int,
     int32_arguments: frozenset[int] = frozenset(),
+    hints: Hints = NONE,
 ) -> Compiled:
     """Compile a function for the Numba types of its arguments. Raises CompileError.
 
     `int32_arguments` are the positions of Python ints that fit int32.
     """
-    with _front_end, _paused_collector():
+    with _front_end, _paused_collector(), compiling(hints):
         typed = infer(function, tuple(types))
         dump("numba", name, lambda: _numba_text(typed))
         dump("typed", name, lambda: _typed_text(typed))

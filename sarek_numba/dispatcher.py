@@ -23,6 +23,7 @@ from numba.core import types
 from numba.np.numpy_support import from_dtype
 
 from sarek_numba.errors import ArgumentCountError, Diagnostic, LaunchError, UnsupportedConstruct
+from sarek_numba.frontend.hints import NAMES, NONE, Hints, read_hints
 from sarek_numba.frontend.typed import Captured
 from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT
 from sarek_numba.ir.needs import Need
@@ -33,6 +34,7 @@ from sarek_numba.runtime.annotations import read_annotation, stated_of
 from sarek_numba.runtime.arguments import Kind, PythonNumber, Stated, StatedArray, describe
 from sarek_numba.runtime.dimensions import (
     check_limits,
+    check_most_threads,
     dimensions,
     needs_wide_indices,
     parts_of,
@@ -44,12 +46,8 @@ from sarek_numba.runtime.signature import Signature, signature_of
 
 _LATER_OPTIONS = {
     "debug": "launch on the device 'interpreter', which checks bounds and assertions",
-    "max_threads": "the block of each launch is checked against the device",
     "fastmath": "float operations are exactly rounded here",
     "restrict": "overlapping arguments are legal here",
-    "wraparound": "a negative index counts from the end, as in Python",
-    "strict": "see sarek.compare for the devices' agreement",
-    "bounds": "launch on the device 'interpreter', which reports every index out of bounds",
 }
 _MOST_SPECIALISATIONS = 64  # of one tuple of kinds, by captured values; the oldest is dropped
 
@@ -96,8 +94,9 @@ class ForAll:
 class Dispatcher:
     """A kernel, made by `@sarek.kernel`. Launch it as `k[grid, block](*arguments)`."""
 
-    def __init__(self, function: FunctionType) -> None:
+    def __init__(self, function: FunctionType, hints: Hints = NONE) -> None:
         self.py_func = function
+        self.hints = hints
         self.signature: Signature = signature_of(function)
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
@@ -153,6 +152,7 @@ class Dispatcher:
         shared_bytes = shared_size(name, configuration.shared_bytes)
         target = device(which)
         check_limits(name, grid, block, target.record)
+        check_most_threads(name, block, self.hints.max_threads)
         launching.check_stream(name, configuration.stream)
         wide = arguments.arrangement.reach >= 2**31 or needs_wide_indices(grid, block)
         analysed = self._specialise(arguments.kinds, 64 if wide else 32)
@@ -186,7 +186,7 @@ class Dispatcher:
         numba_types = tuple(map(numba_type, kinds))
         narrow = {i for i, kind in enumerate(kinds) if kind is PythonNumber.INT}
         compiled = compile_kernel(
-            self.py_func, numba_types, self.__name__, index_bits, frozenset(narrow)
+            self.py_func, numba_types, self.__name__, index_bits, frozenset(narrow), self.hints
         )
         analysed = launching.analyse(compiled.kernel, self.signature.names)
         return _Specialisation(analysed, compiled.captures)
@@ -279,11 +279,17 @@ def kernel(function: Any = None, **options: Any) -> Any:
 
     The function returns nothing; its arguments are NumPy arrays and numbers. It is compiled when it
     is launched, for the types of the arguments, or for the types that annotations state.
+
+    `wraparound=False`: no index counts from the end. `bounds="clamp"`: an index out of range means
+    the nearest in it. `strict=True` refuses stores that can lose information. `max_threads=N`
+    refuses launches with more threads a block.
     """
+    given = {name: options.pop(name) for name in NAMES if name in options}
     _refuse_options(options)
+    hints = read_hints(given)
     if function is None:
-        return kernel
-    return Dispatcher(_python_function(function))
+        return lambda decorated: Dispatcher(_python_function(decorated), hints)
+    return Dispatcher(_python_function(function), hints)
 
 
 def _refuse_options(options: Mapping[str, Any]) -> None:

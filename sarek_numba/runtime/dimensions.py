@@ -92,6 +92,17 @@ def check_limits(kernel: str, grid: Dimensions, block: Dimensions, record: Devic
                 )
 
 
+def check_most_threads(kernel: str, block: Dimensions, most: int | None) -> None:
+    """Refuse a block beyond what `@sarek.kernel(max_threads=N)` states."""
+    threads = block[0] * block[1] * block[2]
+    if most is not None and threads > most:
+        raise InvalidDimensions(
+            f"kernel '{kernel}': block {block} is {threads} threads; "
+            f"the kernel states max_threads={most}\n"
+            f"  hint: launch more blocks of at most {most} threads"
+        )
+
+
 def check_shared(kernel: str, static: int, dynamic: int, record: DeviceRecord) -> None:
     """Refuse more shared memory for a block than the device has."""
     available = record.limits.shared_bytes

@@ -17,6 +17,7 @@ import numpy as np
 
 from sarek_numba.frontend import language
 from sarek_numba.frontend.functions import DeviceFunction
+from sarek_numba.frontend.hints import NONE, Hints
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.annotations import stated_of
 from sarek_numba.verify.emulation.arrays import EmulatedArray
@@ -32,7 +33,7 @@ def emulate(kernel: Any) -> Emulation:
     NumPy arrays afterwards. Where CPython raises (division of Python ints by zero, an index out of
     range, a Python int that does not fit the element it is stored to), so does emulation.
     """
-    return Emulation(_python_function(kernel))
+    return Emulation(_python_function(kernel), getattr(kernel, "hints", NONE))
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Emulation:
     """A kernel that is to be emulated; index it with grid and block to launch it."""
 
     function: FunctionType
+    hints: Hints = NONE
 
     def __getitem__(self, configuration: tuple[Any, ...]) -> Callable[..., None]:
         grid, block, _stream, shared_bytes = (*configuration, None, 0)[:4]
@@ -57,10 +59,12 @@ class Emulation:
         bound = inspect.signature(self.function).bind(*arguments, **named)
         bound.apply_defaults()
         stated = stated_of(self.function, tuple(bound.arguments))
-        values = tuple(map(_argument, bound.arguments.values(), stated))
+        given = bound.arguments.values()
+        values = tuple(_argument(*pair, self.hints) for pair in zip(given, stated, strict=True))
         function = _Substitution().function(self.function)
         for place in places(grid):
-            run_block(BlockState(grid, block, place, shared_bytes), function, values)
+            state = BlockState(grid, block, place, shared_bytes, self.hints)
+            run_block(state, function, values)
 
 
 def _python_function(kernel: Any) -> FunctionType:
@@ -78,10 +82,10 @@ def _dimensions(given: Any) -> Dimensions:
     return x, y, z
 
 
-def _argument(value: Any, stated: Any) -> Any:
+def _argument(value: Any, stated: Any, hints: Hints) -> Any:
     """An argument as the kernel sees it: a number has the type that its annotation states."""
     if isinstance(value, np.ndarray):
-        return EmulatedArray(value)
+        return EmulatedArray(value, hints)
     if isinstance(stated, Scalar) and value is not None:
         return np.dtype(stated.value).type(value)
     return value

@@ -15,11 +15,13 @@ from numba.core import ir, types
 
 from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend import typed as t
+from sarek_numba.frontend.hints import current
 from sarek_numba.frontend.lower.calls import leaves
 from sarek_numba.frontend.lower.control import lower_regions
 from sarek_numba.frontend.lower.convert import cast
 from sarek_numba.frontend.lower.declare import declare
 from sarek_numba.frontend.lower.function import FunctionLowering
+from sarek_numba.frontend.lower.hinted import hinted
 from sarek_numba.frontend.lower.parameters import array_info, array_parameter
 from sarek_numba.frontend.lower.program import Helper, Program, Scope
 from sarek_numba.frontend.lower.renumber import renumbered
@@ -97,7 +99,7 @@ def lower(
             index_bits=index_bits,
             span=typed.source.span_of_definition(),
         )
-        return renumbered(fold_temporaries(kernel, program.ids.temporaries))
+        return hinted(renumbered(fold_temporaries(kernel, program.ids.temporaries)), current())
 
 
 def is_pure(typed: t.Typed, statement: ir.Assign) -> bool:

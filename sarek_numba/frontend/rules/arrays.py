@@ -17,7 +17,9 @@ from sarek_numba.frontend.extensions import (
     RangeType,
     SliceType,
 )
+from sarek_numba.frontend.hints import current
 from sarek_numba.frontend.language import Axes
+from sarek_numba.frontend.rules.exact import check_exact
 from sarek_numba.frontend.rules.operators import constant
 from sarek_numba.frontend.rules.registry import rule
 from sarek_numba.frontend.typed import (
@@ -82,6 +84,12 @@ def _indices(count: int) -> str:
 
 
 def _check_subscript(item: Type) -> None:
+    place = constant_of(item)
+    if place is not None and place < 0 and is_whole(item) and not current().wraparound:
+        raise Refusal(
+            f"index {place} counts from the end, and the kernel states wraparound=False",
+            f"write the extent minus {-place}, as in a[len(a) - {-place}]",
+        )
     if is_whole(item) or isinstance(item, SliceType):
         return
     hint = "write int(...) around it" if is_number(item) else "index with integers and slices"
@@ -227,6 +235,8 @@ def check_stored(value: Type, element: Type) -> None:
             hint = "store its items one by one"
         raise Refusal(f"{describe(value)} cannot be stored in an array of {element}", hint)
     check_fit(value, element)
+    if current().strict:
+        check_exact(value, element)
     if is_integer(element) and is_real(value):
         number = constant_of(value)
         if number is not None and number == number and abs(number) != float("inf"):

@@ -16,6 +16,7 @@ import numpy as np
 
 from sarek_numba.errors import BarrierDivergence
 from sarek_numba.frontend import language
+from sarek_numba.frontend.hints import NONE, Hints
 from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
 from sarek_numba.verify.emulation.arrays import EmulatedArray, poisoned
 from sarek_numba.verify.emulation.numbers import convert
@@ -48,8 +49,14 @@ class BlockState:
     """What the threads of one block share: the launch's dimensions and the shared arrays."""
 
     def __init__(
-        self, grid: Dimensions, block: Dimensions, block_idx: Dimensions, shared_bytes: int
+        self,
+        grid: Dimensions,
+        block: Dimensions,
+        block_idx: Dimensions,
+        shared_bytes: int,
+        hints: Hints = NONE,
     ) -> None:
+        self.hints = hints
         self.grid = grid
         self.block = block
         self.block_idx = block_idx
@@ -91,22 +98,22 @@ class EmulatedThread:
         """One array for each place in the source that asks, shared by the threads of the block."""
         site = _call_site()
         if site not in self._state.shared:
-            self._state.shared[site] = poisoned(shape, dtype)
+            self._state.shared[site] = poisoned(shape, dtype, self._state.hints)
         return self._state.shared[site]
 
     def dynamic_shared(self, offset: int, dtype: Any) -> EmulatedArray:
         kind = np.dtype(dtype)
         region = self._state.dynamic[offset:]
         usable = len(region) // kind.itemsize * kind.itemsize
-        return EmulatedArray(region[:usable].view(kind))
+        return EmulatedArray(region[:usable].view(kind), self._state.hints)
 
     def local_array(self, shape: Any, dtype: Any) -> EmulatedArray:
-        return poisoned(shape, dtype)
+        return poisoned(shape, dtype, self._state.hints)
 
     def constant_array(self, array: Any) -> EmulatedArray:
         frozen = np.array(array)
         frozen.flags.writeable = False
-        return EmulatedArray(frozen)
+        return EmulatedArray(frozen, self._state.hints)
 
     def atomic(self, op: AtomicOp, array: Any, index: Any, value: Any, compare: Any) -> Any:
         old: Any = None if op is AtomicOp.STORE else array[index]

@@ -1,0 +1,46 @@
+"""What hints make of a lowered kernel: indices that do not wrap or are clamped, and its pragma."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sarek_numba.frontend.hints import Hints
+from sarek_numba.frontend.lower.convert import int64
+from sarek_numba.frontend.lower.operators import larger, smaller, subtract
+from sarek_numba.ir.nodes import Body, Const, Expr, Kernel, Pragma, Subscript
+from sarek_numba.ir.walk import map_body_expressions, map_expr
+
+
+def hinted(kernel: Kernel, hints: Hints) -> Kernel:
+    """The kernel as its hints want it; itself where there are none."""
+    if not hints.wraparound or hints.bounds is not None:
+        functions = tuple(
+            replace(function, body=_indexed(function.body, hints)) for function in kernel.functions
+        )
+        kernel = replace(kernel, body=_indexed(kernel.body, hints), functions=functions)
+    if hints.max_threads is not None:
+        pragma = Pragma(("max_threads", str(hints.max_threads)), kernel.body)
+        kernel = replace(kernel, body=(pragma,))
+    return kernel
+
+
+def _indexed(body: Body, hints: Hints) -> Body:
+    def node(expr: Expr) -> Expr:
+        if not isinstance(expr, Subscript):
+            return expr
+        if not hints.wraparound:
+            expr = replace(expr, wrap=False)
+        return expr if hints.bounds is None else _clamped(expr)
+
+    return map_body_expressions(body, lambda expr: map_expr(expr, node))
+
+
+def _clamped(subscript: Subscript) -> Subscript:
+    """An index from -extent to extent - 1 where it wraps, else from 0; of no elements none is."""
+    index, extent = subscript.index, subscript.extent
+    match index, extent:
+        case Const(), Const() if 0 <= int(index.value) < int(extent.value):
+            return subscript
+    lowest = subtract(int64(0), extent) if subscript.wrap else int64(0)
+    inside = larger(smaller(index, subtract(extent, int64(1))), lowest)
+    return replace(subscript, index=inside)
