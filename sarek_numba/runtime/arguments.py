@@ -177,7 +177,8 @@ def _refused_element(kernel: str, name: str, relation: str, dtype: np.dtype[Any]
     if not dtype.isnative:
         return (
             f"{start}, whose bytes are in the order of another machine\n"
-            f"  hint: convert it, as in {name}.astype({name}.dtype.newbyteorder('='))"
+            f"  hint: convert it before the launch: {name} = "
+            f"{name}.astype({name}.dtype.newbyteorder('='))"
         )
     if dtype.kind == "f" or dtype.name == Scalar.BFLOAT16.value:
         return f"{start}, which this version does not take\n  hint: {_named(_REFUSED_FLOATS, name)}"
@@ -237,7 +238,7 @@ def _as_stated(name: str, kind: Kind, stated: StatedArray | Scalar | PythonNumbe
     """What to pass instead."""
     match stated, kind:
         case StatedArray(element=Scalar() as element), ArrayInfo() if element is not kind.element:
-            return f"convert it, as in {name}.astype(numpy.{element.value})"
+            return f"convert it before the launch: {name} = {name}.astype(numpy.{element.value})"
         case StatedArray(ndim=int() as ndim), ArrayInfo() if ndim != kind.ndim:
             return f"pass an array of {ndim} ax{'i' if ndim == 1 else 'e'}s"
         case StatedArray(layout="F"), ArrayInfo():

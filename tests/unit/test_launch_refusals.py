@@ -124,7 +124,7 @@ CASES: dict[str, tuple[type[Exception], Callable[[], Any], str]] = {
         errors.ArgumentTypeError,
         lambda: scale[1, 8](OUT, X.astype(">f4")),
         "kernel 'scale': argument 'x' is an array of >f4, whose bytes are in the order of another "
-        "machine\n  hint: convert it, as in x.astype(x.dtype.newbyteorder('='))",
+        "machine\n  hint: convert it before the launch: x = x.astype(x.dtype.newbyteorder('='))",
     ),
     "objects": (
         errors.ArgumentTypeError,
@@ -143,7 +143,7 @@ CASES: dict[str, tuple[type[Exception], Callable[[], Any], str]] = {
         lambda: stated[1, 8](OUT.astype(np.float64), MATRIX, 8),
         "kernel 'stated': argument 'out' is a 1-D array of float64, "
         "and the kernel states a 1-D array of float32\n"
-        "  hint: convert it, as in out.astype(numpy.float32)",
+        "  hint: convert it before the launch: out = out.astype(numpy.float32)",
     ),
     "axes other than stated": (
         errors.ArgumentTypeError,

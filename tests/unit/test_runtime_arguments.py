@@ -110,7 +110,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "big-endian": (
         np.zeros(3, ">f4"),
         "kernel 'k': argument 'x' is an array of >f4, whose bytes are in the order of another "
-        "machine\n  hint: convert it, as in x.astype(x.dtype.newbyteorder('='))",
+        "machine\n  hint: convert it before the launch: x = x.astype(x.dtype.newbyteorder('='))",
     ),
     "float16": (
         np.zeros(3, np.float16),
