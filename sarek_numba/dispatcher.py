@@ -23,15 +23,24 @@ from numba.core import types
 from numba.np.numpy_support import from_dtype
 
 from sarek_numba.errors import ArgumentCountError, Diagnostic, LaunchError, UnsupportedConstruct
+from sarek_numba.frontend.complexes import WEAK_COMPLEX
 from sarek_numba.frontend.hints import NAMES, NONE, Hints, read_hints
 from sarek_numba.frontend.typed import Captured
 from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT
 from sarek_numba.ir.needs import Need
 from sarek_numba.ir.nodes import Kernel
-from sarek_numba.ir.types import ArrayInfo, Scalar
+from sarek_numba.ir.types import ArrayInfo, Pair, Scalar
 from sarek_numba.runtime import launch as launching
 from sarek_numba.runtime.annotations import read_annotation, stated_of
-from sarek_numba.runtime.arguments import Kind, PythonNumber, Stated, StatedArray, describe
+from sarek_numba.runtime.arguments import (
+    Kind,
+    PythonNumber,
+    Stated,
+    StatedArray,
+    array_kind,
+    describe,
+    element_of,
+)
 from sarek_numba.runtime.dimensions import (
     check_limits,
     check_most_threads,
@@ -222,9 +231,9 @@ class Dispatcher:
 
     def _inspected_kind(self, name: str, given: Any) -> Kind:
         match given:
-            case StatedArray() | Scalar() | PythonNumber():
+            case StatedArray() | Scalar() | Pair() | PythonNumber():
                 return _kind_of_stated(given)
-            case None | bool() | int() | float() | np.ndarray() | np.generic():
+            case None | bool() | int() | float() | complex() | np.ndarray() | np.generic():
                 return describe(self.__name__, (name,), (given,), (None,)).kinds[0]
             case _:
                 return _kind_of_stated(read_annotation(self.py_func, name, given))
@@ -242,23 +251,25 @@ def _kind_of_stated(stated: Stated) -> Kind:
     if isinstance(stated, StatedArray):
         element = stated.element or Scalar.FLOAT64
         ndim = 1 if stated.ndim is None else stated.ndim
-        return ArrayInfo(element, ndim=ndim, layout=stated.layout or "C")
+        return array_kind(element, ndim, stated.layout or "C")
     return stated
 
 
 def numba_type(kind: Kind) -> Any:
     """The Numba type that inference starts from."""
     match kind:
-        case ArrayInfo(element=Scalar() as element):
-            dtype = from_dtype(np.dtype(element.value))
+        case ArrayInfo(element=Scalar()):
+            dtype = from_dtype(np.dtype(element_of(kind).value))
             layout: Any = kind.layout
             return types.Array(dtype, kind.ndim, layout, readonly=not kind.writable)
-        case Scalar():
+        case Scalar() | Pair():
             return from_dtype(np.dtype(kind.value))
         case PythonNumber.INT | PythonNumber.WIDE_INT:
             return WEAK_INT
         case PythonNumber.FLOAT:
             return WEAK_FLOAT
+        case PythonNumber.COMPLEX:
+            return WEAK_COMPLEX
         case None:
             return types.none
         case ArrayInfo():

@@ -45,7 +45,7 @@ def check(executor: str, case: Case, *, launch: Callable[..., Launch] | None = N
         if expected is not None:
             _compare(executor, case, position, actual, expected)
         elif isinstance(actual, np.ndarray) and not _written(made, position):
-            assert np.array_equal(actual, before[position], equal_nan=actual.dtype.kind == "f"), (
+            assert np.array_equal(actual, before[position], equal_nan=actual.dtype.kind in "fc"), (
                 f"{case.name} on {executor}: argument {position} was only to be read, and changed"
             )
 

@@ -113,6 +113,7 @@ class Context:
         self.kernel = kernel
         self.checks = checks
         self.sites: list[Site] = []
+        self._pairs: dict[tuple[Span, int, object], int] = {}
         self._compile_helper = compile_helper
         self._functions = {function.name: function for function in kernel.functions}
         self._helpers: dict[str, Helper] = {}
@@ -127,6 +128,19 @@ class Context:
         """A new place for findings."""
         number = len(self.sites)
         self.sites.append(Site(number, span))
+        return number
+
+    def access_site(self, span: Span | None, array: Var, part: int | None, kind: object) -> int:
+        """A new place for the findings of an access, or of a subscript within it.
+
+        Accesses of one kind to the parts of complex elements at one place are twins.
+        """
+        number = len(self.sites)
+        twin = None
+        if part is not None and span is not None:
+            first = self._pairs.setdefault((span, array.id, kind), number)
+            twin = None if first == number else first
+        self.sites.append(Site(number, span, part, twin))
         return number
 
     def new_slot(self) -> int:

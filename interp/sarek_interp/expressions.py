@@ -11,6 +11,7 @@ from sarek_interp import operators
 from sarek_interp.code import Context, Evaluate, Interval, Value, refuse, scalar
 from sarek_interp.machine import FALSE, Lanes, Machine, Mask
 from sarek_interp.operators import flagged, lane_value, range_of
+from sarek_interp.pairs import part_of
 from sarek_numba.errors import OutOfBounds, UnboundRead
 from sarek_numba.ir import semantics
 from sarek_numba.ir.nodes import (
@@ -164,7 +165,7 @@ def _array_read(c: Context, expr: ArrayRead) -> Value:
     slot = c.use(expr.array)
     type = scalar(scalar_of(expr), expr.span)
     index = compile_index(c, expr.index)
-    site = c.site(expr.span)
+    site = c.access_site(expr.span, expr.array, part_of(expr.array, expr.index), "read")
 
     def run(m: Machine) -> Lanes:
         lanes, bad = index(m)
@@ -178,7 +179,7 @@ def _subscript(c: Context, expr: Subscript) -> Value:
     index, extent = compile_expr(c, expr.index), compile_expr(c, expr.extent)
     i, e = index.evaluate, extent.evaluate
     wrap = expr.wrap and range_of(index)[0] < 0
-    site = c.site(expr.span)
+    site = c.access_site(expr.span, expr.array, expr.part, ("subscript", expr.axis))
     name, axis = expr.array.name, expr.axis
 
     def run(m: Machine) -> Lanes:

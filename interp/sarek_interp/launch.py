@@ -210,8 +210,9 @@ def _bound(compiled: Compiled, arguments: Sequence[Any]) -> dict[int, Any]:
         memory: Bytes = given
         element = scalar(param.array.element, None)
         traced = param.var.id in compiled.traced
-        view = view_of(param, memory.size // (element.bits // 8), by_role)
-        bindings.append(Binding(param.var.name, element, memory, traced, view))
+        pairs = param.array.pairs
+        view = view_of(param, memory.size // (element.bits // 8 * (1 + pairs)), by_role)
+        bindings.append(Binding(param.var.name, element, memory, traced, view, pairs))
         slots.append(slot)
     values.update(zip(slots, global_storages(bindings), strict=True))
     return values

@@ -41,6 +41,13 @@ class Site:
 
     number: int
     span: Span | None
+    part: int | None = None  # of an access to a part of a complex element
+    twin: int | None = None  # the site of the same access to the other part
+
+    @property
+    def first(self) -> int:
+        """The site that stands for both parts: what is found at either is one finding."""
+        return self.number if self.twin is None else self.twin
 
 
 @dataclass(slots=True)
@@ -284,7 +291,10 @@ class Machine:
         """
         launch = self.chunk.launch
         count = self.size if frame_lanes is None else frame_lanes.size
-        if count == 0 or launch.findings.known((error, site, key), count):
+        place = launch.sites[site]
+        found = (error, place.first, key)
+        again = 0 if place.twin is not None else count  # the threads of a twin are counted already
+        if count == 0 or launch.findings.known(found, again):
             return
         lanes = self.chunk_lanes(frame_lanes)
         lane = 0 if lanes is None else int(lanes[0])  # they are in order of block, then thread
@@ -292,14 +302,14 @@ class Machine:
         finding = Finding(
             error=error,
             kernel=launch.kernel,
-            span=launch.sites[site].span,
+            span=place.span,
             block=launch.block_at(self.chunk.first + block),
             thread=launch.thread_at(thread),
             threads=count,
             order=site,
             **explain(),
         )
-        launch.findings.add((error, site, key), finding)
+        launch.findings.add(found, finding)
 
 
 def _gathered(value: Any, chosen: Selection, size: int) -> Any:

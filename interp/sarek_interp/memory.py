@@ -56,6 +56,7 @@ class Storage:
         pitch: int = 0,
         tracing: Tracing | None = None,
         view: View | None = None,
+        pairs: bool = False,
     ) -> None:
         self.name = name
         self.scalar = scalar
@@ -65,6 +66,7 @@ class Storage:
         self._pitch = pitch
         self._tracing = tracing
         self._view = view
+        self._pairs = pairs
         self._written = np.zeros(data.size, np.bool_) if space is MemSpace.LOCAL else None
 
     # --- the accesses -----------------------------------------------------------------------------
@@ -232,10 +234,11 @@ class Storage:
 
     def _report_outside(self, m: Machine, indices: Lanes, lanes: Selection, site: int) -> None:
         def explain() -> dict[str, Any]:
-            index = int(indices[0])
+            of_element = 2 if self._is_paired(m, site) else 1
+            index = int(indices[0]) // of_element
             return {
                 "message": f"element {index} is outside '{self.name}', "
-                f"which has {self.length} elements",
+                f"which has {self.length // of_element} elements",
                 "array": self.name,
                 "index": index,
             }
@@ -250,7 +253,7 @@ class Storage:
         which = np.flatnonzero(unwritten)
 
         def explain() -> dict[str, Any]:
-            index, element = self._named(where, int(which[0]))
+            index, element = self._named(where, int(which[0]), self._is_paired(m, site))
             return {
                 "message": f"{element} in {self.space.value} memory is read before "
                 "anything was written there",
@@ -260,11 +263,16 @@ class Storage:
 
         m.report(UninitialisedRead, site, which if lanes is None else lanes[which], explain)
 
-    def _named(self, where: Any, position: int) -> tuple[Subscripts, str]:
+    def _is_paired(self, m: Machine, site: int) -> bool:
+        """Whether the user's elements are pairs of this array's."""
+        return self._pairs or m.chunk.launch.sites[site].part is not None
+
+    def _named(self, where: Any, position: int, paired: bool) -> tuple[Subscripts, str]:
         """The subscripts of an element as the user writes them, and the element in words."""
         element = where.start + position if isinstance(where, slice) else int(where[position])
         if self._pitch:
             element %= self._pitch
+        element //= 1 + paired
         index = element if self._view is None else self._view.subscripts(element)
         text = index if isinstance(index, int) else ", ".join(map(str, index))
         return index, f"'{self.name}[{text}]'"
@@ -288,7 +296,7 @@ class Storage:
 
         def explain(n: int) -> dict[str, Any]:
             position = int(which[n])
-            index, element = self._named(where, position)
+            index, element = self._named(where, position, self._is_paired(m, site))
             others, other = _describe(m, int(conflict.stamps[n]))
             return {
                 "message": f"data race: this thread {verb} {element}, and {other} "
@@ -303,7 +311,8 @@ class Storage:
 
         for other in np.unique(conflict.sites).tolist():
             part = np.flatnonzero(conflict.sites == other)
-            m.report(DataRace, site, frame_lanes[part], partial(explain, int(part[0])), other)
+            met = launch.sites[other].first
+            m.report(DataRace, site, frame_lanes[part], partial(explain, int(part[0])), met)
 
 
 def _describe(m: Machine, stamp: int) -> tuple[bool, str]:
@@ -362,6 +371,7 @@ class Binding:
     memory: Bytes
     traced: bool
     view: View | None = None
+    pairs: bool = False
 
 
 def global_storages(bindings: Sequence[Binding]) -> list[Storage]:
@@ -392,6 +402,7 @@ def global_storages(bindings: Sequence[Binding]) -> list[Storage]:
                 length,
                 tracing=tracing,
                 view=binding.view,
+                pairs=binding.pairs,
             )
     return [storage for storage in storages if storage is not None]
 

@@ -10,6 +10,7 @@ from sarek_interp import atomics
 from sarek_interp.code import Context, LocalArray, Step, refuse, scalar
 from sarek_interp.expressions import compile_expr, compile_index
 from sarek_interp.machine import FALSE, TRUE, Lanes, Machine
+from sarek_interp.pairs import part_of
 from sarek_numba.ir import semantics
 from sarek_numba.ir.nodes import (
     ArrayCreate,
@@ -86,7 +87,8 @@ def _store(c: Context, stmt: Assign, array: Var, index: Expr) -> Step:
     evaluate = compile_expr(c, stmt.value).evaluate
     at = compile_index(c, index)
     slot = c.use(array)
-    site = c.site(stmt.target.span or stmt.span)
+    span = stmt.target.span or stmt.span
+    site = c.access_site(span, array, part_of(array, index), "write")
 
     def run(m: Machine) -> None:
         value = evaluate(m)

@@ -13,6 +13,7 @@ import numpy as np
 from numba.core import types
 
 from sarek_numba.errors import ArgumentTypeError
+from sarek_numba.frontend.complexes import WEAK_COMPLEX
 from sarek_numba.frontend.language import ArrayAnnotation, DType, NotYet
 from sarek_numba.frontend.rules.types import numba_type
 from sarek_numba.frontend.typed import Type
@@ -74,6 +75,8 @@ def _scalar(value: Any, name: str) -> Type:
         return WEAK_INT
     if isinstance(value, float):
         return WEAK_FLOAT
+    if isinstance(value, complex):
+        return WEAK_COMPLEX
     raise ArgumentTypeError(
         f"{name}: a {type(value).__name__} cannot be passed to a kernel; pass numbers and arrays"
     )

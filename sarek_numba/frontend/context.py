@@ -19,10 +19,12 @@ from numba.core.typing.context import BaseContext
 
 from sarek_numba.errors import UnknownName, UnsupportedConstruct
 from sarek_numba.frontend import language, rules
+from sarek_numba.frontend.complexes import WEAK_COMPLEX, is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.rules.arrays import array_attribute, is_captured_array
 from sarek_numba.frontend.rules.builtins import refused_builtin
+from sarek_numba.frontend.rules.complexes import complex_attribute
 from sarek_numba.frontend.rules.registry import name_of
 from sarek_numba.frontend.rules.types import constructor, numba_type, refused
 from sarek_numba.frontend.typed import Constant, Operation, TupleItem, Type, Typed
@@ -95,9 +97,7 @@ def type_of_value(value: Any) -> Type:
     if isinstance(value, float):
         return WeakFloat(float(value))
     if isinstance(value, complex):
-        raise Refusal(
-            "complex numbers are not in this version", "use two floats", UnsupportedConstruct
-        )
+        return WEAK_COMPLEX
     if isinstance(value, language.GlobalThreadId):
         return WeakInt()
     if isinstance(value, tuple):
@@ -145,6 +145,8 @@ def attribute(owner: Type, name: str) -> tuple[Type, Operation | None, Any]:
         return (*_array_attribute(owner, name), MISSING)
     if isinstance(owner, types.BaseTuple):
         return (*_field(owner, name), MISSING)
+    if is_complex(owner):
+        return (*complex_attribute(owner, name), MISSING)
     if isinstance(owner, CompileTime):
         return _object_attribute(owner.value, name)
     raise Refusal(

@@ -21,6 +21,7 @@ from numba.core import ir, typeinfer, types
 from numba.core.errors import NumbaWarning, WarningsFixer
 
 from sarek_numba.errors import CompileError, Diagnostic, UnsupportedConstruct
+from sarek_numba.frontend.complexes import ConjugateMethod
 from sarek_numba.frontend.context import (
     MISSING,
     Context,
@@ -36,6 +37,7 @@ from sarek_numba.frontend.extensions import CompileTime, SliceType
 from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.rules.calls import bound_arguments, bound_fields, is_named_tuple
+from sarek_numba.frontend.rules.complexes import conjugate_takes, conjugated
 from sarek_numba.frontend.rules.registry import bind, name_of
 from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.typed import (
@@ -352,6 +354,10 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
                 UnsupportedConstruct,
             )
         (callee,) = self._types((expr.func,))
+        if isinstance(callee, ConjugateMethod):
+            bind("conjugate", conjugate_takes, tuple(expr.args), dict(expr.kws))
+            self._settle(expr, target.name, conjugated(callee), (expr.func,))
+            return
         if not isinstance(callee, CompileTime):
             hint = "index it with [ ]" if isinstance(callee, types.Array) else None
             raise Refusal(

@@ -262,14 +262,14 @@ class DType:
 
     @property
     def scalar(self) -> Scalar:
-        """The IR type of the same name."""
+        """The IR type of the same name; complex types have none."""
         from sarek_numba.ir.types import Scalar
 
         return Scalar(self.dtype.name)
 
-    def __call__(self, value: Any) -> Any:
-        """The value as a NumPy scalar of this type."""
-        return self.dtype.type(value)
+    def __call__(self, *value: Any) -> Any:
+        """The value as a NumPy scalar of this type; a complex one may be given by its parts."""
+        return self.dtype.type(*value)
 
     def __getitem__(self, axes: slice | tuple[slice, ...]) -> ArrayAnnotation:
         """The annotation of an array: `[:]`, `[:, :]`, `[:, ::1]` (C), `[::1, :]` (Fortran)."""
@@ -299,6 +299,8 @@ uint32 = DType("uint32")
 uint64 = DType("uint64")
 float32 = DType("float32")
 float64 = DType("float64")
+complex64 = DType("complex64")
+complex128 = DType("complex128")
 
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -457,5 +459,3 @@ half_bits = NotYet("half_bits", "use float32")
 half_from_bits = NotYet("half_from_bits", "use float32")
 float16 = NotYet("float16", "use float32")
 bfloat16 = NotYet("bfloat16", "use float32")
-complex64 = NotYet("complex64", "use two float32 values")
-complex128 = NotYet("complex128", "use two float64 values")

@@ -8,8 +8,9 @@ from typing import Any
 from numba.core import ir, types
 
 from sarek_numba.errors import Diagnostic, TypingError
+from sarek_numba.frontend.complexes import WeakComplex
 from sarek_numba.frontend.inferer import Inferer
-from sarek_numba.frontend.typed import Binary, Convert, Intrinsic, Operation, Type
+from sarek_numba.frontend.typed import Binary, Complex, Intrinsic, Operation, Type, What
 from sarek_numba.frontend.weak import Weak, describe, is_integer
 
 
@@ -31,27 +32,37 @@ def notes_on(inferer: Inferer) -> list[Diagnostic]:
 
 def _unasked_float64(inferer: Inferer, key: Any, operation: Operation) -> list[Diagnostic]:
     """A float64 result of operands of which none is one."""
-    if not isinstance(operation.what, (Binary, Intrinsic)) or operation.result != types.float64:
+    wide = (types.float64, types.complex128)
+    if not _computes(operation.what) or operation.result not in wide:
         return []
     given = [_type_of(inferer, argument) for argument in operation.arguments]
-    if types.float64 in given or isinstance(operation.what, Convert):
+    given = [getattr(kind, "owner", kind) for kind in given]  # of a method
+    if any(kind in wide for kind in given):
         return []
-    if all(isinstance(kind, Weak) for kind in given):
+    if all(isinstance(kind, (Weak, WeakComplex)) for kind in given):
         return []
     shown = " and ".join(describe(kind) for kind in given)
     return [
         Diagnostic(
             TypingError,
-            f"the result of {shown} is float64",
+            f"the result of {shown} is {operation.result}",
             inferer.source.span_of(key.loc),
             f"write sarek.float32(...) around {_shown(given)}, if float32 is enough",
         )
     ]
 
 
+def _computes(what: What) -> bool:
+    """Whether an operation is arithmetic, and no conversion."""
+    if isinstance(what, Complex):
+        return what.name not in ("convert", "make", "method")
+    return isinstance(what, (Binary, Intrinsic))
+
+
 def _shown(given: list[Type]) -> str:
     """The operands that make it float64."""
-    strong = [kind for kind in given if not isinstance(kind, Weak) and kind != types.float32]
+    narrow = (types.float32, types.complex64)
+    strong = [k for k in given if not isinstance(k, (Weak, WeakComplex)) and k not in narrow]
     if len(strong) == 1 or len(set(strong)) > 1:
         return " and ".join(f"the {kind}" for kind in strong)
     return f"each {strong[0]}"

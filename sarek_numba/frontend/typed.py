@@ -8,6 +8,7 @@ followed by a call of `barrier`.
 
 `Typed.types` gives every variable its type:
 - a strong number: Numba's `types.Integer`, `types.Float`, `types.boolean`;
+- a complex number: Numba's `types.Complex`, or `complexes.WeakComplex`; no number but two;
 - `weak.WeakInt`, `weak.WeakFloat`: `weak.scalar_of` gives the IR type (int64, float64); where
   `weak.constant_of` is not None the variable is that constant wherever it is read;
 - `types.Array` in global memory, `extensions.PlacedArray` in any other;
@@ -277,6 +278,25 @@ class Atomic:
 
 
 @dataclass(frozen=True, slots=True)
+class Complex:
+    """An operation on complex numbers, by name; `lower.complexes` has them all.
+
+    Operands and result are complex or floats of their parts' type. "convert" takes a number of any
+    type; "method" is the value itself, on its way to a call. The exponent of "power" may be a weak
+    constant, as in `Intrinsic`.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartView:
+    """(complex array): the view of the real parts (0) or of the imaginary parts (1)."""
+
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A device function specialised for its argument types; arguments in order of its parameters.
 
@@ -319,6 +339,8 @@ What = (
     | Barrier
     | MemFence
     | Atomic
+    | Complex
+    | PartView
     | Call
 )
 
@@ -385,6 +407,8 @@ def same(left: Any, right: Any) -> bool:
         return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, float):
         return left.hex() == right.hex() and repr(left) == repr(right)
+    if isinstance(left, complex):
+        return same(left.real, right.real) and same(left.imag, right.imag)
     if isinstance(left, (bool, int, str)):
         return bool(left == right)
     if hasattr(left, "tobytes") and hasattr(left, "dtype"):

@@ -280,6 +280,10 @@ def join(left: Type, right: Type) -> Type | None:
         return left
     if isinstance(left, types.BaseTuple) and isinstance(right, types.BaseTuple):
         return _join_tuples(left, right)
+    from sarek_numba.frontend.complexes import is_complex, join_complex
+
+    if is_complex(left) or is_complex(right):
+        return join_complex(left, right)
     if not (is_number(left) and is_number(right)):
         return None
     if isinstance(left, Weak) and isinstance(right, Weak):

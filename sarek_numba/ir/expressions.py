@@ -89,7 +89,8 @@ class Subscript:
 
     With `wrap` a negative index counts from the end (index + extent). The oracle reports a value
     outside 0 ≤ value < extent; devices compute the value without a check. `extent` and `index` have
-    one type.
+    one type. `part` is 0 or 1 where the access is to the real or the imaginary part of a complex
+    element: the elements of `array` are then parts, and the oracle names the whole element.
     """
 
     array: Var
@@ -97,6 +98,7 @@ class Subscript:
     index: Expr
     extent: Expr
     wrap: bool
+    part: int | None = None
     span: Span | None = span_field()
 
 

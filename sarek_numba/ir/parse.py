@@ -50,11 +50,13 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.parse_coopmat import CoopmatReader
 from sarek_numba.ir.types import (
+    PART_NAMES,
     ArrayInfo,
     DynamicSharedLength,
     LengthOf,
     MemSpace,
     OffsetOf,
+    PartOf,
     Role,
     ShapeOf,
     StrideOf,
@@ -127,6 +129,8 @@ class _Parser(CoopmatReader):
         match word:
             case "argument":
                 return UserArgument(self.integer())
+            case "real" | "imag" as name:
+                return PartOf(self.integer(), PART_NAMES.index(name))
             case "length":
                 return LengthOf(self.integer())
             case "offset":
@@ -142,7 +146,7 @@ class _Parser(CoopmatReader):
 
     def array_info(self) -> ArrayInfo:
         self.want("(")
-        element = self.type()
+        element, pairs = self.type(), self.take("pairs")
         self.want(",")
         space = MemSpace(self.word())
         self.want(",")
@@ -153,7 +157,7 @@ class _Parser(CoopmatReader):
         if not writable:
             self.want("readonly")
         self.want(")")
-        return ArrayInfo(element, space, ndim, layout, writable)
+        return ArrayInfo(element, space, ndim, layout, writable, pairs)
 
     def decls(self) -> tuple[LocalDecl | SharedDecl | ConstDecl, ...]:
         found: list[LocalDecl | SharedDecl | ConstDecl] = []

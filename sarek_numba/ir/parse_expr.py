@@ -34,6 +34,7 @@ from sarek_numba.ir.nodes import (
 from sarek_numba.ir.spelling import AXES, PRECEDENCE
 from sarek_numba.ir.types import (
     INT64,
+    PART_NAMES,
     MemSpace,
 )
 
@@ -185,6 +186,7 @@ class ExprReader(Reader):
         return Index(place, axis, self.scalar() if self.take(".") else INT64)
 
     def subscript(self, wrap: bool) -> Expr:
+        part = PART_NAMES.index(self.word()) if self.take(".") else None
         self.want("(")
         array = self.use()
         self.want(",")
@@ -194,7 +196,7 @@ class ExprReader(Reader):
         self.want(",")
         extent = self.expr()
         self.want(")")
-        return Subscript(array, axis, index, extent, wrap)
+        return Subscript(array, axis, index, extent, wrap, part)
 
     def record(self) -> Expr:
         name = self.name()

@@ -123,8 +123,8 @@ def rebuild(expr: Expr, new: Sequence[Expr]) -> Expr:
             return Cast(type, new[0], weak, span=span)
         case Unary(op=op, weak=weak, unguarded=unguarded):
             return Unary(op, new[0], weak, unguarded, span=span)
-        case Subscript(array=array, axis=axis, wrap=wrap):
-            return Subscript(array, axis, new[0], new[1], wrap, span=span)
+        case Subscript(array=array, axis=axis, wrap=wrap, part=part):
+            return Subscript(array, axis, new[0], new[1], wrap, part, span=span)
         case Intrinsic(path=path, name=name, type=type):
             return Intrinsic(path, name, tuple(new), type, span=span)
         case App(function=function, type=result):

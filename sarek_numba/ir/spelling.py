@@ -45,6 +45,7 @@ from sarek_numba.ir.types import (
     FLOAT32,
     FLOAT64,
     INT64,
+    PART_NAMES,
     Array,
     ElementType,
     Record,
@@ -221,8 +222,9 @@ class ExprPrinter:
                 width = "" if type is INT64 else f".{SCALAR_NAMES[type]}"
                 letter = AXES[axis] if axis in range(3) else str(axis)
                 return f"{coordinate.value}.{letter}{width}"
-            case Subscript(array=array, axis=axis, index=index, extent=extent, wrap=wrap):
-                word = "wrap" if wrap else "at"
+            case Subscript(array=array, axis=axis, index=index, extent=extent):
+                word = "wrap" if expr.wrap else "at"
+                word += "" if expr.part is None else f".{PART_NAMES[expr.part]}"
                 place = f"{self.use(array)}, {axis}"
                 return f"{word}({place}, {self.expr(index)}, {self.expr(extent)})"
             case Intrinsic(path=path, name=name, args=args, type=type):

@@ -72,10 +72,12 @@ from sarek_numba.ir.spelling import (
     type_text,
 )
 from sarek_numba.ir.types import (
+    PART_NAMES,
     ArrayInfo,
     DynamicSharedLength,
     LengthOf,
     OffsetOf,
+    PartOf,
     Role,
     ShapeOf,
     StrideOf,
@@ -344,6 +346,8 @@ def _role(role: Role) -> str:
     match role:
         case UserArgument(argument=argument):
             return f"argument {argument}"
+        case PartOf(argument=argument, part=part):
+            return f"{PART_NAMES[part]} {argument}"
         case LengthOf(argument=argument):
             return f"length {argument}"
         case OffsetOf(argument=argument):
@@ -360,7 +364,8 @@ def _role(role: Role) -> str:
 
 def _array_info(info: ArrayInfo) -> str:
     access = "" if info.writable else ", readonly"
-    shape = f"{type_text(info.element)}, {info.space.value}, {info.ndim}, {info.layout}"
+    element = type_text(info.element) + (" pairs" if info.pairs else "")
+    shape = f"{element}, {info.space.value}, {info.ndim}, {info.layout}"
     return f"array({shape}{access})"
 
 

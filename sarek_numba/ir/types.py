@@ -137,6 +137,22 @@ class Vec:
     element: ElementType
 
 
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A complex number, by the float type of its two parts: what an argument is.
+
+    The IR has none. There a complex number is two floats, and an element of a complex array is two
+    elements of the array of floats that lies in the same bytes, the real part first.
+    """
+
+    part: Scalar
+
+    @property
+    def value(self) -> str:
+        """Its NumPy name."""
+        return f"complex{2 * self.part.bits}"
+
+
 ElementType = Scalar | Unit | Record | Variant | TupleType | Array | Vec
 
 BOOL = Scalar.BOOL
@@ -152,7 +168,9 @@ class ArrayInfo:
     """What is known about an array parameter beyond its element type.
 
     `layout` is "C", "F" or "A" (any strides). `writable` is False for a read-only array. A C or F
-    array has its strides derived from its shape; an A array has stride parameters.
+    array has its strides derived from its shape; an A array has stride parameters. With `pairs` an
+    element of the user's is a complex number, two elements of the buffer: lengths, offsets, shapes
+    and strides count pairs.
     """
 
     element: ElementType
@@ -160,6 +178,7 @@ class ArrayInfo:
     ndim: int = 1
     layout: str = "C"
     writable: bool = True
+    pairs: bool = False
 
 
 # What a parameter of a kernel is filled with at launch. `argument` is the position of the user's
@@ -171,6 +190,17 @@ class UserArgument:
     """The user's argument itself: the buffer of an array, or a scalar."""
 
     argument: int
+
+
+PART_NAMES = ("real", "imag")
+
+
+@dataclass(frozen=True, slots=True)
+class PartOf:
+    """The real part (0) or the imaginary part (1) of the user's complex number."""
+
+    argument: int
+    part: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,4 +238,4 @@ class DynamicSharedLength:
     """Bytes of the dynamic shared region of this launch."""
 
 
-Role = UserArgument | LengthOf | OffsetOf | ShapeOf | StrideOf | DynamicSharedLength
+Role = UserArgument | PartOf | LengthOf | OffsetOf | ShapeOf | StrideOf | DynamicSharedLength

@@ -1,9 +1,9 @@
 """What the annotations of a kernel state of its parameters.
 
 Taken are Sarek's types (`sarek.float32`, `sarek.float32[:, ::1]`), NumPy's scalar types, dtypes
-and arrays (`numpy.ndarray`, `numpy.typing.NDArray[numpy.float32]`), and `bool`, `int`, `float`.
-Python's `int` and `float` leave a number weak and also take NumPy scalars of their kind; `Any` says
-nothing. Anything else is refused: no annotation is ignored.
+and arrays (`numpy.ndarray`, `numpy.typing.NDArray[numpy.float32]`), and `bool`, `int`, `float`,
+`complex`. Python's `int`, `float` and `complex` leave a number weak and also take NumPy scalars of
+their kind; `Any` says nothing. Anything else is refused: no annotation is ignored.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ import numpy as np
 
 from sarek_numba.errors import Diagnostic, UnknownName, UnsupportedConstruct
 from sarek_numba.frontend.language import ArrayAnnotation, DType, NotYet
-from sarek_numba.ir.types import Scalar
+from sarek_numba.ir.types import Pair, Scalar
 from sarek_numba.runtime.arguments import ELEMENTS, PythonNumber, Stated, StatedArray
 from sarek_numba.runtime.signature import place_of
 
-_PYTHON: dict[type, Stated] = {bool: Scalar.BOOL, int: PythonNumber.INT, float: PythonNumber.FLOAT}
+_PYTHON: dict[type, Stated] = {
+    bool: Scalar.BOOL,
+    int: PythonNumber.INT,
+    float: PythonNumber.FLOAT,
+    complex: PythonNumber.COMPLEX,
+}
 
 
 def stated_of(function: FunctionType, names: Sequence[str]) -> tuple[Stated, ...]:
@@ -64,9 +69,9 @@ def read_annotation(function: FunctionType, name: str, annotation: Any) -> State
 def _read(annotation: Any) -> Stated:
     match annotation:
         case ArrayAnnotation(element=element, ndim=ndim, layout=layout):
-            return StatedArray(element.scalar, ndim, None if layout == "A" else layout)
-        case DType(scalar=scalar):
-            return scalar
+            return StatedArray(ELEMENTS.get(element.dtype), ndim, None if layout == "A" else layout)
+        case DType(dtype=dtype):
+            return ELEMENTS.get(dtype)
         case np.dtype():
             return ELEMENTS.get(annotation)
         case GenericAlias() if typing.get_origin(annotation) is np.ndarray:
@@ -93,5 +98,5 @@ def _read_ndarray(annotation: Any) -> Stated:
     element = inner[0] if inner else Any
     if isinstance(element, type) and issubclass(element, np.generic):
         scalar = _read_numpy_scalar(element)
-        return StatedArray(scalar) if isinstance(scalar, Scalar) else None
+        return StatedArray(scalar) if isinstance(scalar, Scalar | Pair) else None
     return StatedArray()

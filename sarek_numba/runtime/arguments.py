@@ -25,6 +25,8 @@ from sarek_numba.ir.types import (
     DynamicSharedLength,
     LengthOf,
     OffsetOf,
+    Pair,
+    PartOf,
     Role,
     Scalar,
     ShapeOf,
@@ -43,31 +45,33 @@ class PythonNumber(Enum):
     INT = "int"
     WIDE_INT = "int beyond int32"
     FLOAT = "float"
+    COMPLEX = "complex"
 
 
 @dataclass(frozen=True, slots=True)
 class StatedArray:
     """What an annotation says of an array; None where it leaves something open."""
 
-    element: Scalar | None = None
+    element: Scalar | Pair | None = None
     ndim: int | None = None
     layout: str | None = None
 
 
-Kind = ArrayInfo | Scalar | PythonNumber | None
+Kind = ArrayInfo | Scalar | Pair | PythonNumber | None
 """What an argument is. None is the kind of None; a Python bool has the kind of numpy.bool."""
 
-Stated = StatedArray | Scalar | PythonNumber | None
+Stated = StatedArray | Scalar | Pair | PythonNumber | None
 """What an annotation says of a parameter; None where there is none."""
 
-ELEMENTS = {
+ELEMENTS: dict[np.dtype[Any], Scalar | Pair] = {
     np.dtype(scalar.value): scalar
     for scalar in Scalar
     if scalar not in (Scalar.FLOAT16, Scalar.BFLOAT16)
 }
+ELEMENTS |= {np.dtype(pair.value): pair for pair in map(Pair, (Scalar.FLOAT32, Scalar.FLOAT64))}
 
 _REFUSED_ELEMENTS = {
-    "c": ("complex numbers", "pass the real and imaginary parts, x.real and x.imag"),
+    "c": ("complex numbers of this width", "convert it, as in x.astype(numpy.complex128)"),
     "O": ("Python objects", "convert it to a number type, as in x.astype(numpy.float64)"),
     "U": ("strings", "pass numbers"),
     "S": ("byte strings", "pass its bytes, x.view(numpy.uint8)"),
@@ -144,7 +148,22 @@ def _array_kind(kernel: str, name: str, value: AnyArray) -> ArrayInfo:
             f"kernel '{kernel}': argument '{name}' is a masked array, and a kernel sees no mask\n"
             f"  hint: pass {name}.data and {name}.mask as two arrays, or {name}.filled(value)"
         )
-    return ArrayInfo(element, ndim=value.ndim, writable=value.flags.writeable)
+    return array_kind(element, value.ndim, writable=value.flags.writeable)
+
+
+def array_kind(
+    element: Scalar | Pair, ndim: int, layout: str = "C", writable: bool = True
+) -> ArrayInfo:
+    """The kind of an array, whose elements may be complex."""
+    pairs = isinstance(element, Pair)
+    part = element.part if isinstance(element, Pair) else element
+    return ArrayInfo(part, ndim=ndim, layout=layout, writable=writable, pairs=pairs)
+
+
+def element_of(kind: ArrayInfo) -> Scalar | Pair:
+    """What the user takes for one element of an array."""
+    assert isinstance(kind.element, Scalar), "arrays of arguments have scalar elements"
+    return Pair(kind.element) if kind.pairs else kind.element
 
 
 def _scalar_kind(kernel: str, name: str, value: Any) -> Kind:
@@ -167,6 +186,8 @@ def _scalar_kind(kernel: str, name: str, value: Any) -> Kind:
             )
         case float():
             return PythonNumber.FLOAT
+        case complex():
+            return PythonNumber.COMPLEX
         case None:
             return None
     raise ArgumentTypeError(_refused_value(kernel, name, value))
@@ -193,10 +214,6 @@ def _named(hint: str, name: str) -> str:
 
 def _refused_value(kernel: str, name: str, value: Any) -> str:
     start = f"kernel '{kernel}': argument '{name}' is a {type(value).__name__}"
-    if isinstance(value, complex):
-        return (
-            f"{start}, which this version does not take\n  hint: pass {name}.real and {name}.imag"
-        )
     hint = "pass a NumPy array or a number"
     is_array = hasattr(value, "__array__") and not isinstance(value, type)
     if is_array or isinstance(value, list | tuple | memoryview | bytearray):
@@ -210,17 +227,27 @@ def _refused_value(kernel: str, name: str, value: Any) -> str:
 
 
 def _stated_kind(
-    kernel: str, name: str, value: Any, kind: Kind, stated: StatedArray | Scalar | PythonNumber
+    kernel: str,
+    name: str,
+    value: Any,
+    kind: Kind,
+    stated: StatedArray | Scalar | Pair | PythonNumber,
 ) -> Kind:
     """The kind that the argument takes; ArgumentTypeError if it is not what is stated."""
     match stated, kind:
         case StatedArray(), ArrayInfo() if _is_stated(value, kind, stated):
             return kind
-        case Scalar(), Scalar() if stated is kind:
+        case ((Scalar() | Pair()), (Scalar() | Pair())) if stated == kind:
             return kind
-        case Scalar(), PythonNumber() if _fits(value, stated):
+        case Pair(), PythonNumber() if _fits(value, stated.part):
             return stated
-        case PythonNumber.FLOAT, PythonNumber():
+        case PythonNumber.COMPLEX, PythonNumber():
+            return stated
+        case PythonNumber.COMPLEX, Pair():
+            return kind
+        case Scalar(), PythonNumber() if kind is not PythonNumber.COMPLEX and _fits(value, stated):
+            return stated
+        case PythonNumber.FLOAT, PythonNumber() if kind is not PythonNumber.COMPLEX:
             return stated
         case PythonNumber.INT, PythonNumber.INT | PythonNumber.WIDE_INT:
             return kind
@@ -234,10 +261,13 @@ def _stated_kind(
     )
 
 
-def _as_stated(name: str, kind: Kind, stated: StatedArray | Scalar | PythonNumber) -> str:
+def _as_stated(name: str, kind: Kind, stated: StatedArray | Scalar | Pair | PythonNumber) -> str:
     """What to pass instead."""
     match stated, kind:
-        case StatedArray(element=Scalar() as element), ArrayInfo() if element is not kind.element:
+        case StatedArray(element=Scalar()), ArrayInfo(pairs=True):
+            return f"pass {name}.real"
+        case StatedArray(element=element), ArrayInfo() if element not in (None, element_of(kind)):
+            assert element is not None
             return f"convert it before the launch: {name} = {name}.astype(numpy.{element.value})"
         case StatedArray(ndim=int() as ndim), ArrayInfo() if ndim != kind.ndim:
             return f"pass an array of {ndim} ax{'i' if ndim == 1 else 'e'}s"
@@ -247,11 +277,13 @@ def _as_stated(name: str, kind: Kind, stated: StatedArray | Scalar | PythonNumbe
             return f"pass numpy.ascontiguousarray({name})"
         case StatedArray(), _:
             return "pass an array"
+        case ((Scalar() | PythonNumber()), PythonNumber.COMPLEX | Pair()):
+            return f"pass {name}.real"
         case Scalar(), PythonNumber.INT | PythonNumber.WIDE_INT if stated.is_integer:
             return f"{stated.value} takes {stated.minimum} to {stated.maximum}"
-        case Scalar(), Scalar() | PythonNumber():
+        case ((Scalar() | Pair()), (Scalar() | Pair() | PythonNumber())):
             return f"convert it, as in numpy.{stated.value}({name})"
-        case Scalar(), _:
+        case ((Scalar() | Pair()), _):
             return f"pass a number, as in numpy.{stated.value}(1)"
         case PythonNumber(), _:
             return f"pass a Python {stated.value}"
@@ -262,14 +294,16 @@ def _as_stated(name: str, kind: Kind, stated: StatedArray | Scalar | PythonNumbe
 def _is_stated(value: AnyArray, kind: ArrayInfo, stated: StatedArray) -> bool:
     layouts = {"C": value.flags.c_contiguous, "F": value.flags.f_contiguous, None: True}
     return (
-        stated.element in (None, kind.element)
+        stated.element in (None, element_of(kind))
         and stated.ndim in (None, kind.ndim)
         and layouts[stated.layout]
     )
 
 
 def _fits(value: Any, scalar: Scalar) -> bool:
-    """Whether a Python number can be given as a scalar type."""
+    """Whether a Python number can be given as a scalar type, or as a complex one of its parts."""
+    if isinstance(value, complex):
+        return scalar.is_float and _fits(value.real, scalar) and _fits(value.imag, scalar)
     if scalar.is_float:  # an int here is within int64, see `_scalar_kind`
         within = abs(value) < _FLOAT32_OVERFLOW or math.isnan(value) or math.isinf(value)
         return scalar is not Scalar.FLOAT32 or within
@@ -291,11 +325,12 @@ def in_words(kind: Kind | Stated) -> str:
         case ArrayInfo() | StatedArray():
             axes = "an" if kind.ndim is None else f"a {kind.ndim}-D"
             words = f"{axes} array"
-            if isinstance(kind.element, Scalar):
-                words += f" of {kind.element.value}"
+            element = element_of(kind) if isinstance(kind, ArrayInfo) else kind.element
+            if element is not None:
+                words += f" of {element.value}"
             layout = _LAYOUT_WORDS.get(kind.layout or "")
             return f"{words}, {layout}" if layout and isinstance(kind, StatedArray) else words
-        case Scalar():
+        case Scalar() | Pair():
             return f"a scalar of {kind.value}"
         case PythonNumber():
             return f"a Python {kind.value}"
@@ -335,6 +370,10 @@ def _reader(role: Role) -> Callable[[Arguments, int], Any]:
     match role:
         case UserArgument(argument=position):
             return lambda arguments, shared: arguments.values[position]
+        case PartOf(argument=position, part=0):
+            return lambda arguments, shared: arguments.values[position].real
+        case PartOf(argument=position):
+            return lambda arguments, shared: arguments.values[position].imag
         case LengthOf(argument=position):
             return lambda arguments, shared: arguments.placement(position).length
         case OffsetOf(argument=position):

@@ -24,7 +24,7 @@ from sarek_numba.runtime.device import Bytes, Driver
 
 AnyArray = npt.NDArray[Any]
 
-_ALIGNMENT = 16  # what malloc gives; the widest element has 8 bytes
+_ALIGNMENT = 16  # what malloc gives; the widest element has as many
 _MOST_WORK = 100_000  # of deciding whether two strided arrays share an element; some milliseconds
 
 
@@ -69,7 +69,8 @@ class Placement:
 class Arrangement:
     """The regions of a launch, and a placement for each array in the order given.
 
-    `reach` is the largest number of elements that one array's region spans.
+    `reach` is the largest number of scalars that one array's region spans: of elements, and of a
+    complex array twice as many.
     """
 
     regions: tuple[Region, ...]
@@ -136,7 +137,8 @@ def arrange(arrays: Sequence[AnyArray], names: Sequence[str]) -> Arrangement:
         for member in members:
             array = arrays[member]
             placements[member] = _place(array, origins[member], len(regions), region)
-            reach = max(reach, region.size // array.itemsize)
+            scalar = array.itemsize // (2 if array.dtype.kind == "c" else 1)
+            reach = max(reach, region.size // scalar)
         regions.append(region)
     return Arrangement(tuple(regions), tuple(placements[i] for i in range(len(arrays))), reach)
 

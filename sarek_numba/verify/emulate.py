@@ -18,7 +18,7 @@ import numpy as np
 from sarek_numba.frontend import language
 from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.hints import NONE, Hints
-from sarek_numba.ir.types import Scalar
+from sarek_numba.ir.types import Pair, Scalar
 from sarek_numba.runtime.annotations import stated_of
 from sarek_numba.verify.emulation.arrays import EmulatedArray
 from sarek_numba.verify.emulation.machine import BlockState, Dimensions, places, run_block
@@ -86,7 +86,7 @@ def _argument(value: Any, stated: Any, hints: Hints) -> Any:
     """An argument as the kernel sees it: a number has the type that its annotation states."""
     if isinstance(value, np.ndarray):
         return EmulatedArray(value, hints)
-    if isinstance(stated, Scalar) and value is not None:
+    if isinstance(stated, Scalar | Pair) and value is not None:
         return np.dtype(stated.value).type(value)
     return value
 

@@ -12,11 +12,14 @@ def ulp_distance(actual: npt.ArrayLike, expected: npt.ArrayLike) -> npt.NDArray[
     """Element by element, the number of floats between two arrays of one shape and type.
 
     NaN against NaN is 0, NaN against a number is infinite, and 0.0 against -0.0 is 1. For integers
-    and bools the distance is the difference, as a float64.
+    and bools the distance is the difference, as a float64; for complex numbers the larger of those
+    of the parts.
     """
     a, b = np.asarray(actual), np.asarray(expected)
     if a.dtype != b.dtype or a.shape != b.shape:
         raise TypeError(f"{a.dtype} {a.shape} and {b.dtype} {b.shape} cannot be compared")
+    if a.dtype.kind == "c":
+        return np.maximum(ulp_distance(a.real, b.real), ulp_distance(a.imag, b.imag))
     left, right = _ordered(a), _ordered(b)
     distance = np.where(left > right, left - right, right - left).astype(np.float64)
     if a.dtype.kind != "f":

@@ -285,7 +285,7 @@ def keyword_to_intrinsic(x, n):
 
 
 def complex_number(x, n):
-    x[0] = (1 + 2j).real
+    x[0] = 1 + 2j
 
 
 def delete_element(x, n):

@@ -48,17 +48,17 @@ def bfloat16_shared(x, n):
     x[0] = tile[0]
 
 
-def complex_constructor(x, n):
-    x[0] = complex(1, 2).real
+def half_from_bits(x, n):
+    x[0] = sarek.half_from_bits(n)
 
 
-def complex_literal(x, n):
-    z = 2j
-    x[0] = z.imag
+def bfloat16_local(x, n):
+    buffer = sarek.local.array(4, sarek.bfloat16)
+    x[0] = buffer[0]
 
 
-def complex_type(x, n):
-    buffer = sarek.local.array(4, sarek.complex64)
+def coopmat_config(x, n):
+    shape = sarek.coopmat.Config(16, 16, 16)
 
 
 def record_constructor(x, n):

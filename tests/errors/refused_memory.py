@@ -66,7 +66,7 @@ def dtype_is_a_string(x, n):
 
 
 def dtype_of_python(x, n):
-    tile = sarek.shared.array(4, dtype=complex)
+    tile = sarek.shared.array(4, dtype=bytes)
 
 
 def dtype_float128(x, n):

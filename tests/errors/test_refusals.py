@@ -13,6 +13,7 @@ import sarek_numba as sarek
 from tests.errors import (
     refused,
     refused_atomics,
+    refused_complex,
     refused_functions,
     refused_language,
     refused_later,
@@ -22,6 +23,7 @@ from tests.errors import (
 MODULES = (
     refused,
     refused_atomics,
+    refused_complex,
     refused_functions,
     refused_language,
     refused_later,
@@ -43,6 +45,8 @@ def arguments(function):
     """Arguments by parameter name: arrays of several types, a Python int, a read-only array."""
     fixed = np.arange(1, 9, dtype=np.float32)
     fixed.flags.writeable = False
+    fixed_z = fixed.astype(np.complex64)
+    fixed_z.flags.writeable = False
     made = {
         "x": np.arange(1, 9, dtype=np.float32),
         "n": 3,
@@ -52,6 +56,8 @@ def arguments(function):
         "small": np.arange(1, 9, dtype=np.uint8),
         "big": np.arange(1, 9, dtype=np.uint64),
         "fixed": fixed,
+        "z": np.arange(1, 9).astype(np.complex64),
+        "fixed_z": fixed_z,
         "nothing": None,
     }
     parameters = inspect.signature(function).parameters.values()

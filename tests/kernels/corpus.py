@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.kernels import (
     atomics,
     atomics_typed,
+    complexes,
     control,
     elementwise,
     functions,
@@ -21,5 +22,6 @@ MODULES = (
     atomics_typed,
     functions,
     functions_as_values,
+    complexes,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

@@ -92,6 +92,7 @@ from sarek_numba.ir.types import (
     LengthOf,
     MemSpace,
     OffsetOf,
+    PartOf,
     Record,
     Scalar,
     ShapeOf,
@@ -210,9 +211,8 @@ class Supply:
                 path = tuple(draw(st.lists(names, max_size=2)))
                 return Intrinsic(path, draw(names), self.exprs(down), draw(scalars))
             case 9:
-                return Subscript(
-                    self.var(), draw(small), self.expr(down), self.expr(down), draw(flags)
-                )
+                view = self.var(), draw(small), self.expr(down), self.expr(down), draw(flags)
+                return Subscript(*view, draw(st.sampled_from((None, 0, 1))))
             case 10:
                 return Cast(draw(scalars), self.expr(down), draw(flags))
             case 11:
@@ -372,6 +372,7 @@ class Supply:
             | st.builds(OffsetOf, small)
             | st.builds(ShapeOf, small, small)
             | st.builds(StrideOf, small, small)
+            | st.builds(PartOf, small, st.sampled_from((0, 1)))
             | st.just(DynamicSharedLength())
         )
         return ParamDecl(self.declare(), draw(info) if draw(flags) else None, draw(role))

@@ -175,17 +175,17 @@ CASES: dict[str, tuple[type[Exception], Callable[[], Any], str]] = {
         "kernel 'stated': argument 'n' is the Python int 2147483648, "
         "and the kernel states a scalar of int32\n  hint: int32 takes -2147483648 to 2147483647",
     ),
-    "a complex number": (
+    "a complex number where a real one is stated": (
         errors.ArgumentTypeError,
-        lambda: scale[1, 8](OUT, X, 1j),
-        "kernel 'scale': argument 'factor' is a complex, which this version does not take\n"
-        "  hint: pass factor.real and factor.imag",
+        lambda: stated[1, 8](OUT, MATRIX, 8j),
+        "kernel 'stated': argument 'n' is the Python complex 8j, "
+        "and the kernel states a scalar of int32\n  hint: pass n.real",
     ),
-    "an array of complex numbers": (
+    "an array of complex numbers where one of real ones is stated": (
         errors.ArgumentTypeError,
-        lambda: scale[1, 8](OUT, X.astype(np.complex64)),
-        "kernel 'scale': argument 'x' is an array of complex64: complex numbers are not taken\n"
-        "  hint: pass the real and imaginary parts, x.real and x.imag",
+        lambda: stated[1, 8](OUT, MATRIX.astype(np.complex64), 8),
+        "kernel 'stated': argument 'x' is a 2-D array of complex64, "
+        "and the kernel states a 2-D array of float32\n  hint: pass x.real",
     ),
     "records": (
         errors.ArgumentTypeError,

@@ -15,6 +15,8 @@ from sarek_numba.ir.types import (
     DynamicSharedLength,
     LengthOf,
     OffsetOf,
+    Pair,
+    PartOf,
     Scalar,
     ShapeOf,
     StrideOf,
@@ -138,9 +140,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
         "  hint: convert it to a number type, as in x.astype(numpy.float64)",
     ),
     "complex": (
-        np.zeros(3, np.complex64),
-        "kernel 'k': argument 'x' is an array of complex64: complex numbers are not taken\n"
-        "  hint: pass the real and imaginary parts, x.real and x.imag",
+        np.zeros(3, np.clongdouble),
+        f"kernel 'k': argument 'x' is an array of {np.dtype(np.clongdouble)}: complex numbers of "
+        "this width are not taken\n  hint: convert it, as in x.astype(numpy.complex128)",
     ),
     "strings": (
         np.array(["a"]),
@@ -160,11 +162,6 @@ REFUSED: dict[str, tuple[Any, str]] = {
         np.ma.masked_array([1, 2], [0, 1]),
         "kernel 'k': argument 'x' is a masked array, and a kernel sees no mask\n"
         "  hint: pass x.data and x.mask as two arrays, or x.filled(value)",
-    ),
-    "Python complex": (
-        1j,
-        "kernel 'k': argument 'x' is a complex, which this version does not take\n"
-        "  hint: pass x.real and x.imag",
     ),
     "list": (
         [1, 2],
@@ -199,6 +196,8 @@ def test_refused_values_are_named(name: str) -> None:
 # --- stated kinds ---------------------------------------------------------------------------------
 
 FLOATS = np.zeros((2, 3), np.float32)
+COMPLEXES = np.zeros(3, np.complex64)
+COMPLEX64 = Pair(Scalar.FLOAT32)
 
 TAKEN: list[tuple[Any, Stated, Kind]] = [
     (FLOATS, StatedArray(Scalar.FLOAT32, 2), ArrayInfo(Scalar.FLOAT32, ndim=2)),
@@ -218,6 +217,16 @@ TAKEN: list[tuple[Any, Stated, Kind]] = [
     (3, PythonNumber.FLOAT, PythonNumber.FLOAT),
     (np.uint8(3), PythonNumber.INT, Scalar.UINT8),
     (np.float32(3), PythonNumber.FLOAT, Scalar.FLOAT32),
+    (COMPLEXES, StatedArray(COMPLEX64, 1), ArrayInfo(Scalar.FLOAT32, pairs=True)),
+    (COMPLEXES, StatedArray(), ArrayInfo(Scalar.FLOAT32, pairs=True)),
+    (1j, None, PythonNumber.COMPLEX),
+    (1j, COMPLEX64, COMPLEX64),
+    (3, COMPLEX64, COMPLEX64),
+    (2.5, COMPLEX64, COMPLEX64),
+    (np.complex64(1j), None, COMPLEX64),
+    (np.complex64(1j), COMPLEX64, COMPLEX64),
+    (np.complex128(1j), PythonNumber.COMPLEX, Pair(Scalar.FLOAT64)),
+    (1, PythonNumber.COMPLEX, PythonNumber.COMPLEX),
 ]
 
 
@@ -250,6 +259,15 @@ NOT_TAKEN: list[tuple[Any, Stated, str]] = [
     (1.5, PythonNumber.INT, "the Python float 1.5|a Python int"),
     (np.float32(1), PythonNumber.INT, "a scalar of float32|a Python int"),
     (np.int8(1), PythonNumber.FLOAT, "a scalar of int8|a Python float"),
+    (1j, Scalar.FLOAT32, "the Python complex 1j|a scalar of float32"),
+    (1j, PythonNumber.FLOAT, "the Python complex 1j|a Python float"),
+    (np.complex64(1), Scalar.FLOAT32, "a scalar of complex64|a scalar of float32"),
+    (np.complex128(1), COMPLEX64, "a scalar of complex128|a scalar of complex64"),
+    (np.float32(1), COMPLEX64, "a scalar of float32|a scalar of complex64"),
+    (1e39j, COMPLEX64, "the Python complex 1e+39j|a scalar of complex64"),
+    (COMPLEXES, StatedArray(Scalar.FLOAT32), "a 1-D array of complex64|an array of float32"),
+    (FLOATS, StatedArray(COMPLEX64), "a 2-D array of float32|an array of complex64"),
+    (None, COMPLEX64, "None|a scalar of complex64"),
 ]
 
 
@@ -275,7 +293,8 @@ def _parameter(role: Any, scalar: Scalar | None) -> ParamDecl:
 def test_parameters_are_filled_by_role() -> None:
     """Each with the declared width, whatever the order and however few a program keeps."""
     view = np.zeros((6, 8), np.float32)[::-2, 1:5]
-    arguments = describe("k", ["n", "x"], [7, view], [None, None])
+    z = np.complex64(3 - 4j)
+    arguments = describe("k", ["n", "x", "z"], [7, view, z], [None] * 3)
     wanted: list[tuple[Any, Scalar | None, Any]] = [
         (UserArgument(1), None, "buffer"),
         (StrideOf(1, 0), Scalar.INT64, np.int64(-16)),
@@ -284,6 +303,8 @@ def test_parameters_are_filled_by_role() -> None:
         (OffsetOf(1), Scalar.INT32, np.int32(32)),
         (LengthOf(1), Scalar.INT64, np.int64(12)),
         (UserArgument(0), Scalar.INT16, np.int16(7)),
+        (PartOf(2, 0), Scalar.FLOAT32, np.float32(3)),
+        (PartOf(2, 1), Scalar.FLOAT64, np.float64(-4)),
         (DynamicSharedLength(), Scalar.INT32, np.int32(96)),
     ]
     made = fillers([_parameter(role, scalar) for role, scalar, _ in wanted])

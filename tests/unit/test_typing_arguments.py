@@ -11,6 +11,7 @@ from numba.core import types
 from sarek_numba.errors import ArgumentTypeError
 from sarek_numba.frontend import language as sarek
 from sarek_numba.frontend.arguments import typeof_argument
+from sarek_numba.frontend.complexes import WEAK_COMPLEX
 from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT
 
 
@@ -18,6 +19,8 @@ def test_python_numbers_are_weak_and_numpy_scalars_strong() -> None:
     assert typeof_argument(3) == WEAK_INT
     assert typeof_argument(2.5) == WEAK_FLOAT
     assert typeof_argument(True) == types.boolean
+    assert typeof_argument(1j) == WEAK_COMPLEX
+    assert typeof_argument(np.complex64(1)) == types.complex64
     assert typeof_argument(None) == types.none
     assert typeof_argument(np.uint8(3)) == types.uint8
     assert typeof_argument(np.bool_(True)) == types.boolean
@@ -42,7 +45,7 @@ def test_arrays_by_layout_and_access() -> None:
         (np.zeros(2, np.longdouble), "float64"),
         (np.zeros(2, ">f4"), "byte order"),
         (np.zeros(2, np.float16), "use float32"),
-        (np.zeros(2, np.complex64), "two float32"),
+        (np.zeros(2, np.clongdouble), "complex128"),
         (np.zeros(2, [("x", "f4")]), "records"),
         ("text", "str cannot be passed"),
         ([1, 2], "list cannot be passed"),

@@ -15,7 +15,9 @@ from numba.core import ir, types
 
 from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend import typed as t
+from sarek_numba.frontend.complexes import WeakComplex, is_complex
 from sarek_numba.frontend.hints import current
+from sarek_numba.frontend.lower import complexes
 from sarek_numba.frontend.lower.calls import leaves
 from sarek_numba.frontend.lower.control import lower_regions
 from sarek_numba.frontend.lower.convert import cast
@@ -26,7 +28,7 @@ from sarek_numba.frontend.lower.parameters import array_info, array_parameter
 from sarek_numba.frontend.lower.program import Helper, Program, Scope
 from sarek_numba.frontend.lower.renumber import renumbered
 from sarek_numba.frontend.lower.temporaries import fold_temporaries
-from sarek_numba.frontend.lower.values import NOTHING, Cell, TupleValue, Value
+from sarek_numba.frontend.lower.values import NOTHING, Cell, ComplexValue, TupleValue, Value
 from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.structure import structure
 from sarek_numba.frontend.weak import WeakFloat, WeakInt, constant_of, is_number, scalar_of
@@ -35,9 +37,11 @@ from sarek_numba.ir.nodes import Body, HelperFunction, Kernel, ParamDecl, Return
 from sarek_numba.ir.types import (
     INT32,
     INT64,
+    PART_NAMES,
     UNIT,
     DynamicSharedLength,
     ElementType,
+    PartOf,
     Scalar,
     TupleType,
     UserArgument,
@@ -67,6 +71,7 @@ _PURE = (
     t.Extent,
     t.Size,
     t.Transpose,
+    t.PartView,
 )
 
 
@@ -105,6 +110,8 @@ def lower(
 def is_pure(typed: t.Typed, statement: ir.Assign) -> bool:
     """Whether an assignment to a temporary may be part of an expression."""
     operation = typed.operations.get(statement.value)
+    if operation is not None and isinstance(operation.what, t.Complex):
+        return operation.what.name in complexes.PURE
     if operation is not None:
         return isinstance(operation.what, _PURE)
     value = statement.value
@@ -158,6 +165,10 @@ def _kernel_parameters(
             var = program.ids.var(parameter.name, scalar)
             params.append(ParamDecl(var, None, UserArgument(parameter.index)))
             arguments.append(Cell(cast(VarRef(var), scalar_of(type))))
+        elif is_complex(type):
+            params += _complex_parameters(typed, parameter, program)
+            made_parts = (Cell(VarRef(param.var)) for param in params[-2:])
+            arguments.append(ComplexValue(tuple(made_parts)))
         elif isinstance(type, types.BaseTuple):
             raise UnsupportedConstruct(
                 f"the argument {parameter.name!r} of a kernel is a tuple: pass its items"
@@ -174,13 +185,29 @@ def _scalar_parameter(
     type = parameter.type
     if isinstance(type, WeakInt) and parameter.index in int32_arguments:
         return INT32
-    if isinstance(type, WeakFloat) and _meets_float32_only(typed, parameter.index):
+    if isinstance(type, WeakFloat) and _meets_only(typed, parameter.index, types.float32):
         return Scalar.FLOAT32
     return scalar_of(type)
 
 
-def _meets_float32_only(typed: t.Typed, argument: int) -> bool:
-    """Whether every use of an argument is as an operand of type float32."""
+def _complex_parameters(
+    typed: t.Typed, parameter: t.Parameter, program: Program
+) -> list[ParamDecl]:
+    """The parameters of the two parts; of a Python complex, float32 where nothing needs more."""
+    scalar = complexes.complex_parts(parameter.type)[0]
+    if isinstance(parameter.type, WeakComplex) and _meets_only(
+        typed, parameter.index, types.complex64
+    ):
+        scalar = Scalar.FLOAT32
+    names = (f"{parameter.name}_{name}" for name in PART_NAMES)
+    return [
+        ParamDecl(program.ids.var(name, scalar), None, PartOf(parameter.index, part))
+        for part, name in enumerate(names)
+    ]
+
+
+def _meets_only(typed: t.Typed, argument: int, wanted: types.Type) -> bool:
+    """Whether every use of an argument is as an operand of one type."""
     statements = [s for block in typed.function_ir.blocks.values() for s in block.body]
     names = {
         s.target.name
@@ -197,7 +224,7 @@ def _meets_float32_only(typed: t.Typed, argument: int) -> bool:
             return False
         for used, type in zip(operation.arguments, operation.operands, strict=False):
             if isinstance(used, ir.Var) and used.name in names:
-                if type != types.float32:
+                if type != wanted:
                     return False
                 met = True
     return met
@@ -250,6 +277,10 @@ def _helper_argument(
         var = program.ids.var(name, scalar_of(type))
         params.append(var)
         return Cell(VarRef(var))
+    if is_complex(type):
+        pairs = zip(PART_NAMES, complexes.complex_parts(type), strict=True)
+        params += [program.ids.var(f"{name}_{part}", scalar) for part, scalar in pairs]
+        return ComplexValue(tuple(Cell(VarRef(var)) for var in params[-2:]))
     return NOTHING
 
 

@@ -9,13 +9,13 @@ import numpy as np
 from numba.core import ir, types
 
 from sarek_numba.frontend import typed as t
+from sarek_numba.frontend.complexes import element_scalar, is_complex
 from sarek_numba.frontend.extensions import SliceType
-from sarek_numba.frontend.lower import views
+from sarek_numba.frontend.lower import complexes, views
 from sarek_numba.frontend.lower.convert import cast, constant_as, int64
 from sarek_numba.frontend.lower.program import Hoisted
 from sarek_numba.frontend.lower.values import NOTHING, Cell, TupleValue, Value, View
 from sarek_numba.frontend.lower.variables import is_temporary, user_name
-from sarek_numba.frontend.weak import scalar_of
 from sarek_numba.ir.nodes import (
     ArrayCreate,
     ArrayRead,
@@ -59,9 +59,15 @@ def lower_array_operation(
             view, items = _indexed(lowering, operation)
             if isinstance(operation.result, types.Array):
                 return views.select(view, items, lowering.emitter.bind, span)
+            if view.pairs:
+                return complexes.read_element(view, _indices(view, items), span)
             return Cell(ArrayRead(view.base, _flat(view, items, span), span=span))
         case t.SetItem():
             view, items = _indexed(lowering, operation)
+            if view.pairs:
+                stored = complexes.operand(lowering, operation, 2)
+                complexes.store_element(lowering, view, _indices(view, items), stored, span)
+                return NOTHING
             value = lowering.number(operation.arguments[2], operation.operands[2])
             value = cast(value, view.element, span=span)
             lowering.emitter.settle_memory()
@@ -76,6 +82,8 @@ def lower_array_operation(
             return Cell(views.size_of(_view(lowering, operation)))
         case t.Transpose():
             return views.transpose(_view(lowering, operation))
+        case t.PartView(part):
+            return complexes.part_view(lowering, _view(lowering, operation), part)
         case _:
             raise lowering.refuse(f"{type(what).__name__} in a kernel", statement)
 
@@ -110,9 +118,13 @@ def _items(lowering: FunctionLowering, value: Value, type: types.Type) -> list[v
 
 
 def _flat(view: View, items: list[views.IndexItem], span: Span) -> Expr:
+    return views.flat_index(view, _indices(view, items), span)
+
+
+def _indices(view: View, items: list[views.IndexItem]) -> list[Expr]:
     indices = [item.expr for item in items if isinstance(item, Cell)]
     assert len(indices) == view.ndim, "an element has an index for each axis"
-    return views.flat_index(view, indices, span)
+    return indices
 
 
 # --- declarations ---------------------------------------------------------------------------------
@@ -121,24 +133,24 @@ def _flat(view: View, items: list[views.IndexItem], span: Span) -> Expr:
 def _create(lowering: FunctionLowering, operation: t.Operation, statement: Statement) -> View:
     what = operation.what
     assert isinstance(what, t.CreateArray)
-    element = scalar_of(operation.result.dtype)
+    element, pairs = element_scalar(operation.result.dtype), is_complex(operation.result.dtype)
     name = lowering.name_of(statement.target.name)
     name = name if name != "t" else what.space.value
     span = lowering.span(statement)
     var = lowering.ids.var(name, Array(element, what.space))
     if what.shape is None:
-        return _dynamic(lowering, var, element, what.offset, span)
-    size = int64(math.prod(what.shape))
+        return _dynamic(lowering, var, element, what.offset, span, pairs)
+    size = int64(math.prod(what.shape) * (1 + pairs))
     if what.space is MemSpace.LOCAL:
         created = ArrayCreate(element, size, what.space, span=span)
         lowering.scope.locals.append(LocalDecl(var, created, span=span))
     else:
         var = _declare(lowering, SharedDecl(var, element, size, span=span))
-    return views.whole(var, [int64(extent) for extent in what.shape])
+    return views.whole(var, [int64(extent) for extent in what.shape], pairs=pairs)
 
 
 def _dynamic(
-    lowering: FunctionLowering, var: Var, element: Scalar, offset: int, span: Span
+    lowering: FunctionLowering, var: Var, element: Scalar, offset: int, span: Span, pairs: bool
 ) -> View:
     var = _declare(lowering, SharedDecl(var, element, None, offset, span=span))
     if lowering.scope.dynamic_length is None:
@@ -147,8 +159,10 @@ def _dynamic(
         )
     length = cast(VarRef(lowering.scope.dynamic_length), INT64)
     room = Binary(BinOp.SUB, length, int64(offset)) if offset else length
-    extent = Binary(BinOp.FLOORDIV, room, int64(element.bits // 8), weak=True, span=span)
-    return views.whole(var, [lowering.emitter.bind(extent, f"{var.name}_length")])
+    width = int64(element.bits // 8 * (1 + pairs))
+    extent = Binary(BinOp.FLOORDIV, room, width, weak=True, span=span)
+    length = lowering.emitter.bind(extent, f"{var.name}_length")
+    return views.whole(var, [length], pairs=pairs)
 
 
 def _declare(lowering: FunctionLowering, declaration: SharedDecl | ConstDecl) -> Var:
@@ -164,19 +178,19 @@ def _declare(lowering: FunctionLowering, declaration: SharedDecl | ConstDecl) ->
 def _constant_array(
     lowering: FunctionLowering, values: np.ndarray, type: types.Type, statement: Statement
 ) -> View:
-    element = scalar_of(type.dtype)
+    element, pairs = element_scalar(type.dtype), is_complex(type.dtype)
     name = lowering.name_of(statement.target.name)
     value = statement.value if isinstance(statement, ir.Assign) else None
     source = value.name if isinstance(value, _NAMED) else None
     if name == "t":
         name = source if isinstance(source, str) else "table"
     var = lowering.ids.var(user_name(name), Array(element, MemSpace.CONSTANT))
-    flat = np.ascontiguousarray(values).reshape(-1)
+    flat = np.ascontiguousarray(values).reshape(-1).view(element.value if pairs else values.dtype)
     bits = flat.view(f"u{flat.dtype.itemsize}") if flat.dtype != np.bool_ else flat
     span = lowering.span(statement)
     declared = ConstDecl(var, element, tuple(int(value) for value in bits), span=span)
     var = _declare(lowering, declared)
-    return views.whole(var, [int64(extent) for extent in values.shape])
+    return views.whole(var, [int64(extent) for extent in values.shape], pairs=pairs)
 
 
 # --- atomics --------------------------------------------------------------------------------------

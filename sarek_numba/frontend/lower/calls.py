@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from numba.core import types
 
 from sarek_numba.frontend import typed as t
-from sarek_numba.frontend.lower import views
+from sarek_numba.frontend.complexes import is_complex
+from sarek_numba.frontend.lower import complexes, views
 from sarek_numba.frontend.lower.arrays import result_var
 from sarek_numba.frontend.lower.convert import cast
 from sarek_numba.frontend.lower.operations import constant_value
@@ -16,6 +17,7 @@ from sarek_numba.frontend.lower.program import Helper, Hoisted
 from sarek_numba.frontend.lower.values import (
     NOTHING,
     Cell,
+    ComplexValue,
     Nothing,
     TupleValue,
     Value,
@@ -25,7 +27,7 @@ from sarek_numba.frontend.lower.values import (
 from sarek_numba.frontend.lower.variables import is_temporary, user_name
 from sarek_numba.frontend.weak import is_number, scalar_of
 from sarek_numba.ir.nodes import Call, Const, Expr, Var, VarRef
-from sarek_numba.ir.types import INT64, Scalar
+from sarek_numba.ir.types import INT64, PART_NAMES, Scalar
 
 if TYPE_CHECKING:
     from sarek_numba.frontend.lower.function import FunctionLowering
@@ -72,6 +74,8 @@ def _flattened(lowering: FunctionLowering, value: Value, type: types.Type) -> li
     match value:
         case Cell(expr):
             return [expr]
+        case ComplexValue(items):
+            return [cell.expr for cell in items if isinstance(cell, Cell)]
         case TupleValue(items):
             kinds = type.types
             return [
@@ -161,6 +165,11 @@ def _results(
             return TupleValue(
                 tuple(build(part, items.get(k) if is_whole else None) for k, part in parts)
             )
+        if is_complex(kind):
+            names = zip(PART_NAMES, complexes.complex_parts(kind), strict=True)
+            stem = "result" if word == "t" else word
+            made.extend(lowering.ids.var(f"{stem}_{name}", scalar) for name, scalar in names)
+            return ComplexValue(tuple(Cell(VarRef(var)) for var in made[-2:]))
         if not is_number(kind):
             return NOTHING
         made.append(_item_var(lowering, target, "result" if word == "t" else word, kind))
@@ -187,6 +196,8 @@ def leaves(type: types.Type) -> tuple[Scalar, ...]:
     """The numbers in a result type, in order."""
     if isinstance(type, types.BaseTuple):
         return tuple(leaf for item in type.types for leaf in leaves(item))
+    if is_complex(type):
+        return complexes.complex_parts(type)
     return (scalar_of(type),) if is_number(type) else ()
 
 

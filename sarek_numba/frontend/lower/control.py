@@ -7,12 +7,15 @@ from numba.core import ir, types
 from sarek_numba.frontend.lower.calls import numbers_in
 from sarek_numba.frontend.lower.convert import int64, negated
 from sarek_numba.frontend.lower.function import FunctionLowering
-from sarek_numba.frontend.lower.operations import pick
+from sarek_numba.frontend.lower.operations import pick_value
 from sarek_numba.frontend.lower.phis import copy_phis
 from sarek_numba.frontend.lower.values import (
     Cell,
     IteratorValue,
     RangeValue,
+    TupleValue,
+    Value,
+    cells_of,
 )
 from sarek_numba.frontend.lower.variables import is_temporary, user_name
 from sarek_numba.frontend.regions import (
@@ -213,30 +216,30 @@ def _for(lowering: FunctionLowering, head: Node, body: Regions, span: Span) -> N
     if isinstance(source, RangeValue):
         first, stop, step = source.first.expr, source.stop.expr, source.step.expr
         var = lowering.ids.var(item_name, INT64)
-        item: Expr = VarRef(var)
+        item: Value = Cell(VarRef(var))
     else:
         first, stop, step = int64(0), int64(len(source.items)), int64(1)
         var = lowering.ids.var(f"{item_name}_index", INT64)
-        cells = [cell for cell in source.items if isinstance(cell, Cell)]
-        for cell in cells:
+        for cell in cells_of(source):
             lowering.emitter.bind_cell(cell)
-        item = _picked(cells, VarRef(var), iterator)
+        item = _picked(source, VarRef(var), iterator)
     with lowering.emitter.body() as collected:
         if not isinstance(source, RangeValue):
-            item = lowering.emitter.store(item, item_name)
-        lowering.items[name] = (Cell(item), constant(BOOL, True))
+            for cell in cells_of(item):
+                cell.expr = lowering.emitter.store(cell.expr, item_name)
+        lowering.items[name] = (item, constant(BOOL, True))
         if reused is not None:
-            lowering.loop_items[reused] = Cell(item)
+            lowering.loop_items[reused] = item
         lower_regions(lowering, _without_test(lowering, head, body))
     lowered = tuple(collected)
     emit = lowering.emitter.emit
     emit(For(var, first, stop, step, _direction(step), lowered, span=span))
 
 
-def _picked(cells: list[Cell], index: Expr, iterator: IteratorValue) -> Expr:
-    if not cells:
-        return constant(iterator.item, 0)
-    return pick(list(cells), index, None, wrap=False)
+def _picked(source: TupleValue, index: Expr, iterator: IteratorValue) -> Value:
+    if not source.items:
+        return Cell(constant(iterator.item, 0))
+    return pick_value(list(source.items), index, None, wrap=False)
 
 
 def _direction(step: Expr) -> Direction:

@@ -9,6 +9,8 @@ from numba.core import ir, types
 
 from sarek_numba.errors import Diagnostic, UnboundLocal, UnsupportedConstruct
 from sarek_numba.frontend import typed as t
+from sarek_numba.frontend.complexes import is_complex
+from sarek_numba.frontend.lower.complexes import as_complex
 from sarek_numba.frontend.lower.convert import cast, constant_as, convert
 from sarek_numba.frontend.lower.emitter import Emitter
 from sarek_numba.frontend.lower.operators import choose
@@ -16,6 +18,7 @@ from sarek_numba.frontend.lower.program import Program, Scope
 from sarek_numba.frontend.lower.values import (
     NOTHING,
     Cell,
+    ComplexValue,
     IteratorValue,
     Nothing,
     SliceValue,
@@ -30,7 +33,7 @@ from sarek_numba.frontend.regions import Arm, Choose, Node, Statement, Structure
 from sarek_numba.frontend.structure import is_for
 from sarek_numba.frontend.weak import constant_of, is_number, scalar_of
 from sarek_numba.ir.nodes import Expr, ExprStmt, Var, VarRef, constant
-from sarek_numba.ir.types import BOOL, UNIT, ElementType
+from sarek_numba.ir.types import BOOL, PART_NAMES, UNIT, ElementType
 from sarek_numba.span import Span
 
 
@@ -122,6 +125,8 @@ class FunctionLowering:
 
     def converted(self, value: Value, source: types.Type, target: types.Type) -> Value:
         """A value as another type: numbers by a cast, tuples item by item."""
+        if is_complex(target):
+            return as_complex(self, value, source, target)
         if isinstance(value, Cell):
             return Cell(self._convert(value.expr, source, target))
         if isinstance(value, TupleValue) and isinstance(target, types.BaseTuple):
@@ -277,6 +282,9 @@ class FunctionLowering:
     def keep(self, name: str, value: Value, word: str) -> None:
         """Keep a value that may be read often: its parts become variables."""
         words = {id(value.offset): f"{word}_offset"} if isinstance(value, View) else {}
+        if isinstance(value, ComplexValue):
+            pairs = zip(value.items, PART_NAMES, strict=True)
+            words = {id(cell): f"{word}_{part}" for cell, part in pairs}
         if isinstance(value, View):
             words |= {id(cell): f"{word}_shape{k}" for k, cell in enumerate(value.shape)}
             words |= {id(cell): f"{word}_stride{k}" for k, cell in enumerate(value.strides)}
@@ -349,7 +357,7 @@ class FunctionLowering:
                     parts.append(Cell(choose(condition, ours.expr, theirs.expr, span)))
                 else:
                     parts.append(self.choose_parts(condition, ours, theirs, statement))
-            return TupleValue(tuple(parts))
+            return type(then)(tuple(parts))
         if isinstance(then, Nothing) and isinstance(orelse, Nothing):
             return NOTHING
         raise self.refuse(

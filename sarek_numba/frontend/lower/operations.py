@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from numba.core import ir, types
 
 from sarek_numba.frontend import typed as t
-from sarek_numba.frontend.lower import arrays, calls
+from sarek_numba.frontend.complexes import element_scalar, is_complex
+from sarek_numba.frontend.lower import arrays, calls, complexes
 from sarek_numba.frontend.lower.convert import cast, constant_as, int64
 from sarek_numba.frontend.lower.operators import (
     binary,
@@ -20,6 +21,7 @@ from sarek_numba.frontend.lower.operators import (
 from sarek_numba.frontend.lower.values import (
     NOTHING,
     Cell,
+    ComplexValue,
     IteratorValue,
     Nothing,
     RangeValue,
@@ -27,7 +29,7 @@ from sarek_numba.frontend.lower.values import (
     TupleValue,
     Value,
 )
-from sarek_numba.frontend.weak import Weak, WeakInt, scalar_of
+from sarek_numba.frontend.weak import Weak, WeakInt, is_number, scalar_of
 from sarek_numba.ir.intrinsics import INTRINSICS
 from sarek_numba.ir.nodes import (
     Barrier,
@@ -87,6 +89,8 @@ def lower_operation(
             return NOTHING
         case t.Call():
             return calls.call(lowering, operation, statement)
+        case t.Complex():
+            return complexes.lower_complex(lowering, operation, statement)
         case (
             t.Binary()
             | t.Unary()
@@ -110,6 +114,8 @@ def constant_value(value: object, type: types.Type, span: Span) -> Value:
     if isinstance(type, types.BaseTuple):
         items = zip(value, type.types, strict=True)  # type: ignore[call-overload] # a tuple
         return TupleValue(tuple(constant_value(item, kind, span) for item, kind in items))
+    if is_complex(type):
+        return complexes.complex_constant(value, type, span)  # type: ignore[arg-type] # a number
     if isinstance(type, (types.Number, types.Boolean, Weak)):
         return Cell(constant_as(scalar_of(type), _python(value), span))
     return NOTHING
@@ -196,15 +202,16 @@ def _iterate(lowering: FunctionLowering, operation: t.Operation, span: Span) -> 
     assert isinstance(argument, ir.Var)
     source = lowering.read(argument)
     item = operation.result.item
+    scalar = element_scalar(item) if is_complex(item) or is_number(item) else BOOL
     if isinstance(source, RangeValue):
-        return IteratorValue(source, scalar_of(item))
+        return IteratorValue(source, scalar)
     assert isinstance(source, TupleValue)
     items = zip(source.items, lowering.type_of(argument).types, strict=True)
-    if not all(isinstance(value, Cell) for value in source.items):
+    if not all(isinstance(value, Cell | ComplexValue) for value in source.items):
         raise lowering.refuse("a loop over a tuple of tuples or arrays", argument)
     return IteratorValue(
         TupleValue(tuple(lowering.converted(value, type, item) for value, type in items)),
-        scalar_of(item),
+        scalar,
     )
 
 
@@ -269,11 +276,20 @@ def _tuple_operation(lowering: FunctionLowering, operation: t.Operation, span: S
                 lowering.converted(item, type, operation.result)
                 for item, type in zip(source.items, kind.types, strict=True)
             ]
-            return Cell(pick(items, lowering.emitter.bind(place), span))
+            return pick_value(items, lowering.emitter.bind(place), span)
+
+
+def pick_value(items: list[Value], index: Expr, span: Span | None, wrap: bool = True) -> Value:
+    """Item `index` of some numbers, real or complex ones."""
+    parts = [item.items for item in items if isinstance(item, ComplexValue)]
+    if not parts:
+        return Cell(pick(items, index, span, wrap))
+    both = zip(*parts, strict=True)
+    return ComplexValue(tuple(Cell(pick(list(part), index, span, wrap)) for part in both))
 
 
 def pick(items: list[Value], index: Expr, span: Span | None, wrap: bool = True) -> Expr:
-    """Item `index` of some numbers; with `wrap` a negative one counts from the end."""
+    """Item `index` of some real numbers; with `wrap` a negative one counts from the end."""
     cells = [item.expr for item in items if isinstance(item, Cell)]
     result = cells[-1]
     for place in reversed(range(len(cells) - 1)):

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from numba.core import types
 
+from sarek_numba.frontend.complexes import element_scalar, is_complex
 from sarek_numba.frontend.extensions import PlacedArray, space_of
 from sarek_numba.frontend.lower.convert import cast, int64
 from sarek_numba.frontend.lower.emitter import Ids
 from sarek_numba.frontend.lower.operators import multiply
 from sarek_numba.frontend.lower.values import Cell, View
-from sarek_numba.frontend.weak import scalar_of
 from sarek_numba.ir.nodes import Expr, Var, VarRef
 from sarek_numba.ir.types import (
     INT64,
@@ -44,16 +44,15 @@ class ArrayParameter:
 
 def array_info(type: types.Array) -> ArrayInfo:
     """What is known of an array argument."""
-    return ArrayInfo(
-        scalar_of(type.dtype), space_of(type), type.ndim, type.layout, bool(type.mutable)
-    )
+    element, pairs = element_scalar(type.dtype), is_complex(type.dtype)
+    return ArrayInfo(element, space_of(type), type.ndim, type.layout, bool(type.mutable), pairs)
 
 
 def array_parameter(
     ids: Ids, name: str, type: types.Array, argument: int, index: Scalar, with_offset: bool
 ) -> ArrayParameter:
     """The parameters that an array argument becomes. `with_offset` gives one to any layout."""
-    element, space = scalar_of(type.dtype), space_of(type)
+    element, space = element_scalar(type.dtype), space_of(type)
     kind = Vec(element) if space is MemSpace.GLOBAL else Array(element, space)
     base = ids.var(name, kind)
     params: list[tuple[Var, Role]] = [(base, UserArgument(argument))]
@@ -87,7 +86,7 @@ def array_parameter(
         offset = added("offset", OffsetOf(argument), lambda view: view.offset.expr)
         strides = strides or _strides_in_order(shape, order or "C")
         order = None
-    view = View(base, tuple(shape), offset, tuple(strides), order)
+    view = View(base, tuple(shape), offset, tuple(strides), order, is_complex(type.dtype))
     return ArrayParameter(view, tuple(params), tuple(parts))
 
 

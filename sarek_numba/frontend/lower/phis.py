@@ -14,6 +14,7 @@ from sarek_numba.frontend.lower.function import FunctionLowering
 from sarek_numba.frontend.lower.values import (
     NOTHING,
     Cell,
+    ComplexValue,
     IteratorValue,
     Nothing,
     RangeValue,
@@ -27,6 +28,7 @@ from sarek_numba.frontend.lower.variables import is_temporary, user_name
 from sarek_numba.frontend.regions import Node, Phi
 from sarek_numba.frontend.weak import is_number
 from sarek_numba.ir.nodes import Expr, Var, VarRef
+from sarek_numba.ir.types import PART_NAMES
 from sarek_numba.ir.typing import type_of
 
 
@@ -102,6 +104,10 @@ def _parts(lowering: FunctionLowering, value: Value, name: str) -> Value:
     match value:
         case Cell():
             return part(value)
+        case ComplexValue(items):
+            pairs = zip(items, PART_NAMES, strict=True)
+            cells = [part(cell, f"_{name}") for cell, name in pairs if isinstance(cell, Cell)]
+            return ComplexValue(tuple(cells))
         case TupleValue(items):
             return TupleValue(tuple(_parts(lowering, item, name) for item in items))
         case View():
@@ -113,6 +119,8 @@ def _parts(lowering: FunctionLowering, value: Value, name: str) -> Value:
                 part(value.offset, "_offset"),
                 tuple(part(cell, "_stride") for cell in value.strides),
                 None,
+                value.pairs,
+                value.part,
             )
         case _:
             return NOTHING

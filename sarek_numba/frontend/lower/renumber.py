@@ -42,8 +42,8 @@ def renumbered(kernel: Kernel) -> Kernel:
                 return VarRef(of(var), span=expr.span)
             case ArrayRead(array=array, index=index):
                 return ArrayRead(of(array), index, span=expr.span)
-            case Subscript(array, axis, index, extent, wrap):
-                return Subscript(of(array), axis, index, extent, wrap, span=expr.span)
+            case Subscript(array, axis, index, extent, wrap, part):
+                return Subscript(of(array), axis, index, extent, wrap, part, span=expr.span)
             case _:
                 return expr
 

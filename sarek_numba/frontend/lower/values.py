@@ -27,11 +27,18 @@ class TupleValue:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ComplexValue(TupleValue):
+    """A complex number: its real and its imaginary part."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class View:
     """Some elements of an array: element (i, j, …) is base[offset + i*strides[0] + j*strides[1] …].
 
     All cells are int64. `order` is "C" or "F" for all of a base in that order, which needs no
-    strides: there `strides` is empty and offset is zero.
+    strides: there `strides` is empty and offset is zero. With `pairs` the elements are complex, two
+    of the base each: offset and strides count pairs, and the base is indexed by twice the index.
+    `part` says that the view is of one of the two parts of such an array.
     """
 
     base: Var
@@ -39,6 +46,8 @@ class View:
     offset: Cell
     strides: tuple[Cell, ...]
     order: str | None
+    pairs: bool = False
+    part: int | None = None
 
     @property
     def ndim(self) -> int:

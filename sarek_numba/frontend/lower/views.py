@@ -20,9 +20,9 @@ Bind = Callable[[Expr], Expr]
 IndexItem = Cell | SliceValue
 
 
-def whole(base: Var, shape: Sequence[Expr], order: str = "C") -> View:
-    """All of an array in C or F order."""
-    return View(base, tuple(map(Cell, shape)), Cell(int64(0)), (), order)
+def whole(base: Var, shape: Sequence[Expr], order: str = "C", pairs: bool = False) -> View:
+    """All of an array in C or F order; with `pairs` one of complex elements."""
+    return View(base, tuple(map(Cell, shape)), Cell(int64(0)), (), order, pairs)
 
 
 def strides_of(view: View, bind: Bind) -> list[Expr]:
@@ -52,7 +52,7 @@ def subscript(view: View, axis: int, index: Expr, span: Span | None) -> Expr:
     extent = view.shape[axis].expr
     if isinstance(index, Const) and wrap and isinstance(extent, Const):
         index, wrap = int64(int(index.value) + int(extent.value), span), False
-    return Subscript(view.base, axis, index, extent, wrap, span=span)
+    return Subscript(view.base, axis, index, extent, wrap, view.part, span=span)
 
 
 def flat_index(view: View, indices: Sequence[Expr], span: Span | None) -> Expr:
@@ -86,7 +86,8 @@ def select(view: View, items: Sequence[IndexItem], bind: Bind, span: Span | None
         offset = add(offset, multiply(first, strides[axis]))
         shape.append(Cell(bind(extent)))
         steps.append(Cell(bind(multiply(step, strides[axis]))))
-    return View(view.base, tuple(shape), Cell(offset), tuple(steps), None)
+    cells = tuple(shape), Cell(offset), tuple(steps)
+    return View(view.base, *cells, None, view.pairs, view.part)
 
 
 def transpose(view: View) -> View:

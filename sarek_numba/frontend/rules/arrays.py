@@ -19,6 +19,7 @@ from sarek_numba.frontend.extensions import (
 )
 from sarek_numba.frontend.hints import current
 from sarek_numba.frontend.language import Axes
+from sarek_numba.frontend.rules.complexes import part_view, storable
 from sarek_numba.frontend.rules.exact import check_exact
 from sarek_numba.frontend.rules.operators import constant
 from sarek_numba.frontend.rules.registry import rule
@@ -227,6 +228,10 @@ def require_writable(array: Type) -> None:
 
 def check_stored(value: Type, element: Type) -> None:
     """Refuse what is no number, and a constant that does not fit the elements."""
+    if storable(value, element):
+        if current().strict:
+            check_exact(value, element)
+        return
     if not is_number(value):
         hint = "store numbers alone"
         if isinstance(value, types.Array):
@@ -316,4 +321,6 @@ _ARRAY_ATTRIBUTES: dict[str, Callable[[Type], Operation]] = {
 def array_attribute(array: Type, name: str) -> Operation | None:
     """The operation of reading an attribute of an array; None if there is none of the name."""
     read = _ARRAY_ATTRIBUTES.get(name)
+    if read is None:
+        return part_view(array, name)
     return None if read is None else read(array)

@@ -13,6 +13,7 @@ from sarek_numba.frontend.rules.arrays import (
     is_captured_array,
     require_writable,
 )
+from sarek_numba.frontend.rules.complexes import refused_element
 from sarek_numba.frontend.rules.registry import rule
 from sarek_numba.frontend.typed import Atomic, Operation, Type
 from sarek_numba.frontend.weak import Refusal, describe, operand, scalar_of
@@ -51,6 +52,10 @@ def _element(op: AtomicOp, array: Type, index: Type) -> Type:
                 f"sarek.atomic.{name}() takes one element, not {describe(target)}",
                 "give an index for each axis, as a tuple of ints",
             )
+    refusal = refused_element(name, target)
+    if refusal is not None:
+        with operand(0):
+            raise refusal
     _check_type(op, target)
     _check_space(op, array)
     return target

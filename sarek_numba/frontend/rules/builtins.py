@@ -239,7 +239,6 @@ _HINTS = {
     "dict": "use arrays",
     "set": "use arrays",
     "tuple": "write the items in parentheses",
-    "complex": "use two floats",
     "reversed": "write range(n - 1, -1, -1)",
     "isinstance": "types are known when the kernel is compiled: leave the test out",
     "str": "a kernel has no strings",
@@ -259,6 +258,4 @@ def refused_builtin(function: Any) -> Refusal | None:
     if name is None or getattr(builtins, name, None) is not function:
         return None
     hint = _HINTS.get(name, "do it before or after the launch")
-    if function is complex:
-        return Refusal("complex numbers are not in this version", hint, UnsupportedConstruct)
     return Refusal(f"{name}() is not part of the kernel language", hint, UnsupportedConstruct)

@@ -5,6 +5,7 @@ Constants count as they are; a Python float fits every float type, as it does wh
 
 from __future__ import annotations
 
+from sarek_numba.frontend.complexes import element_scalar
 from sarek_numba.frontend.weak import (
     Refusal,
     Type,
@@ -12,7 +13,6 @@ from sarek_numba.frontend.weak import (
     WeakInt,
     constant_of,
     describe,
-    scalar_of,
 )
 from sarek_numba.ir.types import Kind, Scalar
 
@@ -22,7 +22,7 @@ _PRECISION = {Scalar.FLOAT16: 11, Scalar.BFLOAT16: 8, Scalar.FLOAT32: 24, Scalar
 
 def check_exact(value: Type, element: Type) -> None:
     """Refuse a store that can lose information."""
-    source, target = scalar_of(value), scalar_of(element)
+    source, target = element_scalar(value), element_scalar(element)
     known = constant_of(value)
     if holds(source, target) if known is None else _holds_constant(value, known, target):
         return

@@ -29,9 +29,9 @@ from sarek_numba.frontend.weak import (
     WeakInt,
     constant_of,
     describe,
+    dtype_of,
     is_whole,
     operand,
-    scalar_of,
     tuple_of,
 )
 from sarek_numba.ir.nodes import Coordinate, FenceScope
@@ -155,7 +155,7 @@ def shared_array(shape: Type, dtype: Type) -> Operation:
 def shared_dynamic(offset: Type, dtype: Type) -> Operation:
     element = _element_type(dtype)
     start = constant_of(offset)
-    size = scalar_of(element).bits // 8
+    size = dtype_of(element).itemsize
     with operand(0):
         if not isinstance(offset, WeakInt) or start is None or start < 0:
             raise Refusal(

@@ -6,9 +6,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba.core import types
 
 from sarek_numba.errors import ConstantOverflow
+from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.language import Axes
 from sarek_numba.frontend.rules.registry import name_of, rule
@@ -120,7 +122,9 @@ def require_numbers(function: Any, *operands: Type) -> None:
     sign = _SIGNS.get(function) or f"{name_of(function)}()"
     described = " and ".join(map(describe, operands))
     hint = "use numbers"
-    if any(isinstance(operand, types.Array) for operand in operands):
+    if any(map(is_complex, operands)):
+        hint = _hint_on_complex(function)
+    elif any(isinstance(operand, types.Array) for operand in operands):
         hint = "name an element, as in a[i]; a kernel works on single numbers"
     elif any(isinstance(operand, types.NoneType) for operand in operands):
         hint = "test it first with `is None`"
@@ -133,6 +137,22 @@ def require_numbers(function: Any, *operands: Type) -> None:
     elif any(isinstance(operand, CompileTime) and callable(operand.value) for operand in operands):
         hint = "call it, as in f(x)"
     raise Refusal(f"{sign} is not defined for {described}", hint)
+
+
+def _hint_on_complex(function: Any) -> str:
+    if function in _ORDERINGS:
+        return "complex numbers have no order: compare abs(z), or z.real"
+    if function in _TO_REAL or isinstance(function, types.Number):
+        return "name one of its parts, as in z.real, or its size, abs(z)"
+    if isinstance(function, np.ufunc) or getattr(function, "__module__", None) == "math":
+        return "of a complex number there are np.exp, np.sqrt, np.angle, np.conj, abs and powers"
+    return "a complex number has + - * / **, == and !=, abs(z), z.real and z.imag"
+
+
+_TO_REAL = (int, float, round)
+_ORDERINGS = (
+    operator.lt, operator.le, operator.gt, operator.ge, min, max, np.minimum, np.maximum
+)  # fmt: skip
 
 
 def _refuse_two_bools(function: Any, left: Type, right: Type) -> None:
@@ -386,6 +406,8 @@ def contains(items: Type, item: Type) -> Operation:
         raise Refusal(
             f"`in` is not defined for {describe(items)}", "use a tuple, or a loop over the array"
         )
+    if any(map(is_complex, (item, *items.types))):
+        raise Refusal("`in` is not defined for complex numbers", "write z == a or z == b")
     require_numbers(operator.eq, item, *items.types)
     compares = tuple(compared_as(each, item) for each in items.types)
     return Operation(Contains(compares), (items, item), types.boolean)

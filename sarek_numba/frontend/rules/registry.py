@@ -7,6 +7,7 @@ A rule takes the types of its arguments, under Python's names for them, and give
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import MethodType
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.typed import Operation
 from sarek_numba.frontend.weak import Refusal
 
@@ -33,6 +35,25 @@ def rule(*callables: Any) -> Callable[[Rule], Rule]:
         return function
 
     return register
+
+
+def extend(*callables: Any) -> Callable[[Rule], Rule]:
+    """Register a rule beside that of each of the callables: for calls with a complex argument."""
+
+    def register(function: Rule) -> Rule:
+        for each in callables:
+            _RULES[each] = _either(_RULES[each], function)
+        return function
+
+    return register
+
+
+def _either(general: Rule, of_complex: Rule) -> Rule:
+    @functools.wraps(general)  # its signature is that of both
+    def resolve(*args: Any) -> Operation:
+        return of_complex(*args) if any(map(is_complex, args)) else general(*args)
+
+    return resolve
 
 
 def lookup(callee: Any) -> Rule | None:

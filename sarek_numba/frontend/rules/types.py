@@ -8,8 +8,10 @@ import numpy as np
 from numba.np.numpy_support import from_dtype
 
 from sarek_numba.errors import UnsupportedConstruct
+from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.language import DType, NotYet
+from sarek_numba.frontend.rules.complexes import constructor_of
 from sarek_numba.frontend.rules.operators import require_numbers
 from sarek_numba.frontend.rules.registry import Rule
 from sarek_numba.frontend.typed import Convert, Operation, Type
@@ -17,12 +19,7 @@ from sarek_numba.frontend.weak import Refusal, WeakInt, check_fit, describe, is_
 
 _ZERO = WeakInt.of(0)  # a type called without an argument
 
-_INSTEAD = {
-    "float16": "use float32",
-    "bfloat16": "use float32",
-    "complex64": "use two float32 values",
-    "complex128": "use two float64 values",
-}
+_INSTEAD = {"float16": "use float32", "bfloat16": "use float32"}
 
 
 def numba_type(dtype: np.dtype[Any]) -> Type:
@@ -33,14 +30,14 @@ def numba_type(dtype: np.dtype[Any]) -> Type:
             "use one array for each field",
             UnsupportedConstruct,
         )
-    if dtype.name in ("float16", "bfloat16") or dtype.kind == "c":
+    if dtype.name in ("float16", "bfloat16"):
         raise Refusal(
             f"{dtype.name} is not in this version", _INSTEAD.get(dtype.name), UnsupportedConstruct
         )
-    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         raise Refusal(
             f"{dtype.name} is no type of a kernel",
-            "use float64" if dtype.kind == "f" else "use a number type",
+            {"f": "use float64", "c": "use complex128"}.get(dtype.kind, "use a number type"),
             UnsupportedConstruct,
         )
     if not dtype.isnative:
@@ -89,6 +86,9 @@ def constructor(value: Any) -> Rule | None:
 
 
 def _converts_to(target: Type) -> Rule:
+    if is_complex(target):
+        return constructor_of(target, target)
+
     def convert(x: Type = _ZERO, /) -> Operation:
         require_numbers(target, x)
         if is_integer(target) and isinstance(x, WeakInt):

@@ -42,6 +42,14 @@ class EmulatedArray:
         return EmulatedArray(self.array.T, self.hints)
 
     @property
+    def real(self) -> EmulatedArray:
+        return EmulatedArray(self.array.real, self.hints)
+
+    @property
+    def imag(self) -> EmulatedArray:
+        return EmulatedArray(self.array.imag, self.hints)
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         return self.array.dtype
 

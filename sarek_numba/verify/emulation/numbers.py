@@ -24,7 +24,7 @@ _INT64 = np.iinfo(np.int64)
 
 
 def _is_python_number(value: Any) -> bool:
-    return type(value) in (int, float, bool)
+    return type(value) in (int, float, bool, complex)
 
 
 def saturating_int(value: Any, low: int = int(_INT64.min), high: int = int(_INT64.max)) -> int:
@@ -49,6 +49,8 @@ def _float_type(value: Any) -> Any:
 
 def _elementwise(function: Function, *values: Any) -> Any:
     """`function` of NumPy at the common float type of its strong operands."""
+    if any(map(np.iscomplexobj, values)):
+        return function(*(np.asarray(value)[()] for value in values))
     strong = [value for value in values if not _is_python_number(value)]
     if not strong:
         return function(*(np.float64(value) for value in values))
@@ -80,6 +82,8 @@ def _numpy(function: Function) -> Function:
 
 def _predicate(function: Function) -> Function:
     def call(value: Any) -> Any:
+        if type(value) is complex:
+            return builtins.bool(function(np.complex128(value)))
         return builtins.bool(function(np.float64(value) if _is_python_number(value) else value))
 
     return call
@@ -106,7 +110,8 @@ def _join(values: tuple[Any, ...], chosen: Any) -> Any:
     strong = [np.asarray(value).dtype for value in values if not _is_python_number(value)]
     if not strong:
         return builtins.float(chosen) if any(type(v) is float for v in values) else chosen
-    return np.result_type(*strong).type(chosen)
+    weak = [value for value in values if type(value) is complex]
+    return np.result_type(*strong, *weak).type(chosen)
 
 
 def _numpy_extreme(function: Function) -> Function:
@@ -167,8 +172,12 @@ class TypeConstructor:
         self.kind = kind
         self.dtype = np.dtype(kind)
 
-    def __call__(self, value: Any = 0) -> Any:
-        return convert(value, self.dtype)
+    def __call__(self, value: Any = 0, imag: Any = None) -> Any:
+        if imag is None:
+            return convert(value, self.dtype)
+        made = self.dtype.type(0)
+        part = made.real.dtype
+        return np.array([convert(value, part), convert(imag, part)]).view(self.dtype)[0]
 
     def __repr__(self) -> str:
         return repr(self.kind)
@@ -179,7 +188,7 @@ def convert(value: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu" and isinstance(value, (float, np.floating)):
         info = np.iinfo(dtype)
         return dtype.type(saturating_int(value, builtins.int(info.min), builtins.int(info.max)))
-    if dtype.kind == "f" and type(value) is builtins.int and value == saturating_int(value):
+    if dtype.kind in "fc" and type(value) is builtins.int and value == saturating_int(value):
         value = np.int64(value)  # NumPy would round twice, to float64 first
     if isinstance(value, np.generic):
         return value.astype(dtype)[()]
@@ -248,7 +257,7 @@ def _replacements() -> dict[Any, Function]:
     if hasattr(math, "fma"):  # from CPython 3.13
         table[math.fma] = mathematics.fma
     for kind in (np.bool_, *np.sctypeDict.values()):
-        if issubclass(kind, (np.bool_, np.integer, np.floating)):
+        if issubclass(kind, (np.bool_, np.number)):
             table[kind] = TypeConstructor(kind)
     return table
 
