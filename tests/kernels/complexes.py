@@ -254,6 +254,22 @@ def views_of_parts(rng):
     return Launch(1, 32, (z, np.float32(3)), ((real + 1j * imag).astype(np.complex64), None))
 
 
+@sarek.kernel
+def swap_in_place(z):
+    i = sarek.global_idx.x
+    if i < len(z):
+        z[i] = np.complex64(z[i].imag, z[i].real)
+        z[i] += z[i].conjugate() * 2
+
+
+@corpus.add(swap_in_place)
+def swapped_parts(rng):
+    """Both parts are computed before the first is stored."""
+    z = numbers(rng)
+    swapped = (z.imag + 1j * z.real).astype(np.complex64)
+    return Launch(*spread(), (z,), (one_by_one(lambda w: w + w.conjugate() * 2, swapped),))
+
+
 @sarek.function
 def rotated(z, turns):
     if turns == 0:
