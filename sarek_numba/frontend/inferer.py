@@ -21,6 +21,7 @@ from numba.core import ir, typeinfer, types
 from numba.core.errors import NumbaWarning, WarningsFixer
 
 from sarek_numba.errors import CompileError, Diagnostic, UnsupportedConstruct
+from sarek_numba.frontend import matching
 from sarek_numba.frontend.complexes import ConjugateMethod
 from sarek_numba.frontend.context import (
     MISSING,
@@ -212,7 +213,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
             raise unknown_name(gvar.name, self.source.function)
         self._paths[target.name] = (gvar.name, ())
         if not target.name.startswith("$bool") and not (
-            gvar.value is slice and gvar.name == "slice"
+            gvar.name.startswith(matching.HIDDEN) or (gvar.value is slice and gvar.name == "slice")
         ):
             self._capture(gvar.name, (), gvar.value)
         self._value(inst.value, target, gvar.value)

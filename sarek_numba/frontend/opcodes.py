@@ -83,23 +83,32 @@ def _found(source: Source, code: CodeType) -> Iterator[Diagnostic]:
         if each.opname not in ("CACHE", "PUSH_NULL"):
             last = each.opname
         if each.opname in _REFUSED:
-            yield refusal(_REFUSED[each.opname], span)
+            kind = _REFUSED[each.opname]
+            yield (
+                _without_text("this `match`", span, _WRITE_IFS)
+                if kind is ast.Match
+                else refusal(kind, span)
+            )
         elif each.opname == "MAKE_FUNCTION" and not class_body:
             yield refusal(_FUNCTIONS.get(made or "", ast.FunctionDef), span)
         elif each.opname == "BINARY_OP" and each.argrepr in ("@", "@="):
             yield refusal(ast.MatMult, span)
         elif each.opname in _ENTERS_WITH:
-            yield _with(span)
+            yield _without_text("a `with`", span, _WRITE_BARRIER)
         elif each.opname == "PUSH_EXC_INFO" and not has_with:
             yield refusal(ast.Try, _span(source, _start_of_try(code, instructions)))
 
 
-def _with(span: Span) -> Diagnostic:
+_WRITE_BARRIER = "write the body and then sarek.barrier()"
+_WRITE_IFS = "write if and elif"
+
+
+def _without_text(name: str, span: Span, hint: str) -> Diagnostic:
     return Diagnostic(
         UnsupportedConstruct,
-        "a `with` in a function without source text is not part of the kernel language",
+        f"{name} in a function without source text is not part of the kernel language",
         span,
-        "write the body and then sarek.barrier(), or save the function in a file",
+        f"{hint}, or save the function in a file",
     )
 
 

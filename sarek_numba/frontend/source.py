@@ -1,10 +1,11 @@
 """The source of a function: its text, its syntax tree, and the places of instructions in it.
 
 `read(function)` gives a `Source`. Its `function` is the one to compile: the user's own, or, where
-the tree has `with sarek.superstep():` or `assert`, one compiled anew from the tree with the same
-globals, closure cells and defaults, on the same lines and columns (a superstep becomes its body
-and a call of `barrier`; assertions lose what a test runner wrote into them). Where the text is
-missing (`exec`, a REPL) `tree` is None and only that rewriting and exact columns are lost.
+the tree has `with sarek.superstep():`, `match` or `assert`, one compiled anew from the tree with
+the same globals, closure cells and defaults, on the same lines and columns (a superstep becomes its
+body and a call of `barrier`, a `match` what `matching` says; assertions lose what a test runner
+wrote into them). Where the text is missing (`exec`, a REPL) `tree` is None and only that rewriting
+and exact columns are lost.
 
 Places come from `co_positions`: every instruction of Numba's IR made by `infer` carries the offset
 of its bytecode as the column of its `Loc`.
@@ -17,12 +18,12 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from numba.core import ir
 
-from sarek_numba.frontend import language
+from sarek_numba.frontend import language, matching, patterns
 from sarek_numba.frontend.tree import FunctionNode, all_nodes, parse
 from sarek_numba.span import Span
 
@@ -174,8 +175,7 @@ def _tests(tree: ast.AST | None) -> dict[tuple[int, int], ast.expr]:
             found[node.lineno, node.col_offset] = node.test
         elif isinstance(node, ast.For):
             found[node.lineno, node.col_offset] = node.iter
-        for name in _BODIES:
-            pending += getattr(node, name, ())
+        pending += statements_in(node)
     return found
 
 
@@ -232,31 +232,45 @@ def evaluate(node: ast.expr, function: FunctionType) -> Any:
 
 def _needs_rewriting(function: FunctionType, nodes: list[ast.AST]) -> bool:
     return any(
-        isinstance(node, ast.Assert)
+        isinstance(node, (ast.Assert, ast.Match))
         or (isinstance(node, ast.With) and is_superstep(node, function))
         for node in nodes
     )
 
 
-def _without_supersteps(body: list[ast.stmt], function: FunctionType) -> list[ast.stmt]:
-    """A body in which each superstep is its own body followed by `superstep.barrier()`.
+def _rewritten(
+    body: list[ast.stmt], function: FunctionType, matches: matching.Rewriter
+) -> list[ast.stmt]:
+    """A body in which each superstep is its own body followed by `superstep.barrier()`, and each
+    `match` a chain of tests.
 
     Recurses over nested statements alone, since expressions may be very deep.
     """
     result: list[ast.stmt] = []
     for statement in body:
-        for name in _BODIES:
-            inner = getattr(statement, name, None)
-            if isinstance(inner, list) and inner and isinstance(inner[0], ast.stmt):
-                setattr(statement, name, _without_supersteps(inner, function))
+        for holder in (statement, *getattr(statement, "cases", ())):
+            for name in _BODIES:
+                inner = getattr(holder, name, None)
+                if isinstance(inner, list) and inner and isinstance(inner[0], ast.stmt):
+                    setattr(holder, name, _rewritten(inner, function, matches))
         if isinstance(statement, ast.With) and is_superstep(statement, function):
             result += [*statement.body, _barrier_of(statement)]
+        elif isinstance(statement, ast.Match):
+            refused = patterns.findings(statement, lambda _: None)
+            result += [statement] if refused else matches.statements(statement)
         else:
             result.append(statement)
     return result
 
 
 _BODIES = ("body", "orelse", "finalbody")
+
+
+def statements_in(node: ast.stmt) -> Iterator[ast.stmt]:
+    """The statements directly within one."""
+    for holder in (node, *getattr(node, "cases", ())):
+        for name in _BODIES:
+            yield from getattr(holder, name, ())
 
 
 def _barrier_of(superstep: ast.With) -> ast.stmt:
@@ -280,15 +294,17 @@ def recompile(function: FunctionType, tree: ast.FunctionDef) -> FunctionType:
     rewritten = ast.copy_location(
         ast.FunctionDef(**{**dict(ast.iter_fields(tree)), "decorator_list": []}), tree
     )
-    rewritten.body = _without_supersteps(list(tree.body), function)
+    matches = matching.Rewriter(tree, {*code.co_varnames, *code.co_freevars, *code.co_names})
     outer = ast.parse("def outer():\n    pass\n")
     outer_function = outer.body[0]
     assert isinstance(outer_function, ast.FunctionDef)
     outer_function.body = [*_free_variables(code), rewritten]
     with _deep_trees():
+        rewritten.body = _rewritten(list(tree.body), function, matches)
         module = compile(outer, code.co_filename, "exec", dont_inherit=True)
     new = _nested_code(_nested_code(module, "outer"), code.co_name)
-    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    cells = {name: CellType(value) for name, value in matching.FUNCTIONS.items()}
+    cells |= zip(code.co_freevars, function.__closure__ or (), strict=True)
     closure = tuple(cells[name] for name in new.co_freevars)
     made = FunctionType(
         new, function.__globals__, function.__name__, function.__defaults__, closure
@@ -300,7 +316,9 @@ def recompile(function: FunctionType, tree: ast.FunctionDef) -> FunctionType:
 
 
 def _free_variables(code: CodeType) -> list[ast.stmt]:
-    return [ast.parse(f"{name} = None").body[0] for name in code.co_freevars]
+    made = ast.parse("".join(f"{name} = None\n" for name in code.co_freevars)).body
+    hidden: list[ast.expr] = [ast.Name(name, ast.Store()) for name in matching.FUNCTIONS]
+    return [*made, ast.fix_missing_locations(ast.Assign(hidden, ast.Constant(None)))]
 
 
 @contextlib.contextmanager

@@ -138,8 +138,12 @@ def _statement_lines(tree: ast.AST | None) -> Callable[[int], int]:
     """First line of the statement (for a compound one: of its head) that a line belongs to."""
     first: dict[int, int] = {}
     for node in all_nodes(tree):
-        if isinstance(node, ast.stmt):
-            head = getattr(node, "test", node)
+        if isinstance(node, ast.match_case):
+            end = (node.guard or node.pattern).end_lineno
+            for line in range(node.pattern.lineno, (end or 0) + 1):
+                first[line] = node.pattern.lineno
+        elif isinstance(node, ast.stmt):
+            head = node.subject if isinstance(node, ast.Match) else getattr(node, "test", node)
             for line in range(node.lineno, (head.end_lineno or node.lineno) + 1):
                 if not hasattr(node, "body") or head is not node:
                     first[line] = max(first.get(line, 0), node.lineno)

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from sarek_numba.errors import Diagnostic, UnsupportedConstruct
+from sarek_numba.frontend import patterns
 from sarek_numba.frontend.language import NotYet
 from sarek_numba.frontend.source import Source, evaluate, is_superstep
 from sarek_numba.frontend.tree import children
@@ -42,7 +43,6 @@ _REFUSED: dict[type[ast.AST], tuple[str, str | None]] = {
     ast.Await: ("`await`", "a kernel runs from its start to its end"),
     ast.AsyncFor: ("`async for`", "write a plain `for`"),
     ast.AsyncWith: ("`async with`", "only `with sarek.superstep():` is allowed"),
-    ast.Match: ("`match`", "write if and elif"),
     ast.Global: ("`global`", "store into an array; a captured value is a constant"),
     ast.Nonlocal: ("`nonlocal`", "store into an array; a captured value is a constant"),
     ast.Import: ("`import`", "import outside of the kernel"),
@@ -69,6 +69,8 @@ def check(source: Source) -> list[Diagnostic]:
             found.append(_refusal(source, node))
         elif isinstance(node, ast.With):
             found += _jumps_out(source, node)
+        elif isinstance(node, ast.Match):
+            found += patterns.findings(node, source.span_of_tree)
         elif isinstance(node, ast.Assert) and not _has_plain_message(node):
             found.append(_computed_message(source, node))
     unique = {(d.message, d.span): d for d in found}  # a jump may leave several supersteps
@@ -189,6 +191,8 @@ def _leaving(body: list[ast.stmt], in_loop: bool) -> Iterator[ast.stmt]:
         looping = in_loop or isinstance(node, (ast.For, ast.While))
         yield from _leaving(getattr(node, "body", []), looping)
         yield from _leaving(getattr(node, "orelse", []), in_loop)
+        for case in getattr(node, "cases", ()):
+            yield from _leaving(case.body, in_loop)
 
 
 def _parameters(source: Source, tree: ast.FunctionDef) -> Iterator[Diagnostic]:

@@ -20,6 +20,7 @@ from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.hints import NONE, Hints
 from sarek_numba.ir.types import Pair, Scalar
 from sarek_numba.runtime.annotations import stated_of
+from sarek_numba.verify.emulation import patterns
 from sarek_numba.verify.emulation.arrays import EmulatedArray
 from sarek_numba.verify.emulation.machine import BlockState, Dimensions, places, run_block
 from sarek_numba.verify.emulation.numbers import REPLACEMENTS, TypeConstructor
@@ -114,16 +115,19 @@ class _Substitution:
         if function in self._functions:
             return self._functions[function]
         names: dict[str, Any] = {}
-        closure = tuple(CellType() for _ in function.__closure__ or ())
-        copy = FunctionType(function.__code__, names, function.__name__, None, closure or None)
+        code = patterns.code_of(function)
+        cells = {name: CellType() for name in function.__code__.co_freevars}
+        closure = tuple(cells[name] for name in code.co_freevars)
+        copy = FunctionType(code, names, function.__name__, None, closure or None)
         self._functions[function] = copy
         if function.__defaults__ is not None:
             copy.__defaults__ = tuple(map(self.value, function.__defaults__))
         copy.__kwdefaults__ = {
             name: self.value(value) for name, value in (function.__kwdefaults__ or {}).items()
         }
-        for cell, original in zip(closure, function.__closure__ or (), strict=True):
+        for cell, original in zip(cells.values(), function.__closure__ or (), strict=True):
             cell.cell_contents = self.value(original.cell_contents)
+        names.update(patterns.CLASSES)
         visible = {**vars(__import__("builtins")), **function.__globals__}
         used = set(_names_of(function.__code__))
         names.update({name: self.value(visible[name]) for name in used if name in visible})

@@ -78,9 +78,9 @@ def star_unpacking(x, n):
     x[0] = a
 
 
-def match_statement(x, n):
+def match_mapping(x, n):
     match n:
-        case 1:
+        case {"a": 1}:
             x[0] = 1
 
 

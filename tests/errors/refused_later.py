@@ -69,11 +69,11 @@ def variant_constructor(x, n):
     shape = sarek.variant("Shape", Circle=sarek.float32)
 
 
-def match_with_capture(x, n):
+def match_class(x, n):
     match n:
         case 0:
             x[0] = 1
-        case other:
+        case int(other):
             x[0] = other
 
 

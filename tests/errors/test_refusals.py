@@ -17,6 +17,7 @@ from tests.errors import (
     refused_functions,
     refused_language,
     refused_later,
+    refused_match,
     refused_memory,
 )
 
@@ -27,6 +28,7 @@ MODULES = (
     refused_functions,
     refused_language,
     refused_later,
+    refused_match,
     refused_memory,
 )
 HELPERS = ("plain", "adder", "undecorated")

@@ -24,7 +24,10 @@ REFUSED = {
     "x[0] = {1: 2}[1]": (2, "a dict"),
     "x[0] = n in {1, n}": (2, "a set"),
     "a, *b = (1, 2, 3)\nx[0] = a": (2, "`*` before an expression"),
-    "match (n, 1):\n    case (a, b):\n        x[0] = a": (3, "`match`"),
+    "match (n, 1):\n    case (a, b):\n        x[0] = a": (
+        3,
+        "this `match` in a function without source text",
+    ),
     "if n > 3:\n    raise ValueError('n')": (3, "`raise`"),
     "with open('f'):\n    x[0] = 1": (2, "a `with` in a function without source text"),
     "with sarek.superstep():\n    x[0] = 1": (2, "a `with` in a function without source text"),

@@ -10,6 +10,7 @@ from tests.kernels import (
     elementwise,
     functions,
     functions_as_values,
+    matching,
     memory,
 )
 from tests.kernels.case import Case
@@ -23,5 +24,6 @@ MODULES = (
     functions,
     functions_as_values,
     complexes,
+    matching,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

@@ -7,6 +7,7 @@ from sarek_numba.frontend.rules import (
     complexes,
     functions,
     kernel,
+    matching,
     operators,
     types,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "functions",
     "kernel",
     "lookup",
+    "matching",
     "operators",
     "types",
 ]
