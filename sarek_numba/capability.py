@@ -58,7 +58,11 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a launch. Dimensions are (x, y, z); bytes are of one block or of the device."""
+    """Limits of a launch. Dimensions are (x, y, z); bytes are of one block or of the device.
+
+    `warp_widths` are the widths that a launch may ask for instead of `warp_width`. Without
+    `warps_span_rows` a warp lies in one row along x.
+    """
 
     threads_per_block: int
     block: tuple[int, int, int]
@@ -67,6 +71,12 @@ class Limits:
     global_bytes: int
     argument_bytes: int = 4096
     warp_width: int = 32
+    warp_widths: tuple[int, ...] = ()
+    warps_span_rows: bool = True
+
+    def warp_width_for(self, wanted: int | None) -> int:
+        """The width of a warp on the device, where another than its own may be wanted."""
+        return wanted if wanted is not None and wanted in self.warp_widths else self.warp_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,8 @@ _FEATURE_WORDS = {
     "shared": "shared memory",
     "dynamic_shared": "dynamic shared memory",
     "barrier": "block barriers",
+    "warp": "warp operations",
+    "warp_rows": "warps that span rows of a block",
 }
 
 

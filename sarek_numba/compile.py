@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any
 
@@ -20,6 +20,7 @@ from sarek_numba.frontend.hints import NONE, Hints, compiling
 from sarek_numba.frontend.infer import infer
 from sarek_numba.frontend.lower import lower
 from sarek_numba.frontend.typed import Captured, Typed
+from sarek_numba.frontend.warps import DEFAULT_WIDTH, compiling_for
 from sarek_numba.ir.convergence import check_convergence
 from sarek_numba.ir.nodes import Kernel
 from sarek_numba.ir.text import text
@@ -45,16 +46,20 @@ def compile_kernel(
     index_bits: int,
     int32_arguments: frozenset[int] = frozenset(),
     hints: Hints = NONE,
+    warp_width: int = DEFAULT_WIDTH,
 ) -> Compiled:
     """Compile a function for the Numba types of its arguments. Raises CompileError.
 
-    `int32_arguments` are the positions of Python ints that fit int32.
+    `int32_arguments` are the positions of Python ints that fit int32. The kernel has the
+    `warp_width` if anything in it depends on that.
     """
-    with _front_end, _paused_collector(), compiling(hints):
+    with _front_end, _paused_collector(), compiling(hints), compiling_for(warp_width) as asked:
         typed = infer(function, tuple(types))
         dump("numba", name, lambda: _numba_text(typed))
         dump("typed", name, lambda: _typed_text(typed))
         kernel = lower(typed, name=name, index_bits=index_bits, int32_arguments=int32_arguments)
+    if asked.used:
+        kernel = replace(kernel, warp_width=warp_width)
     dump("ir", name, lambda: text(kernel))
     verify(kernel)
     raise_diagnostics(check_convergence(kernel))

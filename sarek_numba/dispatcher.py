@@ -22,10 +22,12 @@ import numpy as np
 from numba.core import types
 from numba.np.numpy_support import from_dtype
 
+from sarek_numba import settings
 from sarek_numba.errors import ArgumentCountError, Diagnostic, LaunchError, UnsupportedConstruct
 from sarek_numba.frontend.complexes import WEAK_COMPLEX
 from sarek_numba.frontend.hints import NAMES, NONE, Hints, read_hints
 from sarek_numba.frontend.typed import Captured
+from sarek_numba.frontend.warps import DEFAULT_WIDTH
 from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT
 from sarek_numba.ir.needs import Need
 from sarek_numba.ir.nodes import Kernel
@@ -66,7 +68,10 @@ class _Specialisation:
     analysed: launching.Analysed
     captures: tuple[Captured, ...]
 
-    def is_current(self) -> bool:
+    def serves(self, warp_width: int) -> bool:
+        """Whether it is right for warps of that width, and for what it captured as it is now."""
+        if self.analysed.kernel.warp_width not in (None, warp_width):
+            return False
         return all(captured.is_current() for captured in self.captures)
 
 
@@ -164,7 +169,9 @@ class Dispatcher:
         check_most_threads(name, block, self.hints.max_threads)
         launching.check_stream(name, configuration.stream)
         wide = arguments.arrangement.reach >= 2**31 or needs_wide_indices(grid, block)
-        analysed = self._specialise(arguments.kinds, 64 if wide else 32)
+        warp_width = target.record.limits.warp_width_for(settings.warp_width())
+        analysed = self._specialise(arguments.kinds, 64 if wide else 32, warp_width)
+        launching.check_warps(target, analysed, block)
         launching.check(target, analysed, arguments, shared_bytes)
         if run:
             launching.launch(target, analysed, arguments, grid, block, shared_bytes)
@@ -175,27 +182,35 @@ class Dispatcher:
     def _stated(self) -> tuple[Stated, ...]:
         return stated_of(self.py_func, self.signature.names)
 
-    def _specialise(self, kinds: tuple[Kind, ...], index_bits: int) -> launching.Analysed:
+    def _specialise(
+        self, kinds: tuple[Kind, ...], index_bits: int, warp_width: int
+    ) -> launching.Analysed:
         key = (kinds, index_bits)
         for specialisation in self._specialisations.get(key, ()):
-            if specialisation.is_current():
+            if specialisation.serves(warp_width):
                 return specialisation.analysed
         with self._lock:
             known = self._specialisations.get(key, ())
             for specialisation in known:  # another thread may have made it meanwhile
-                if specialisation.is_current():
+                if specialisation.serves(warp_width):
                     return specialisation.analysed
-            made = self._compile(kinds, index_bits)
+            made = self._compile(kinds, index_bits, warp_width)
             self._specialisations[key] = (made, *known[: _MOST_SPECIALISATIONS - 1])
             return made.analysed
 
-    def _compile(self, kinds: Sequence[Kind], index_bits: int) -> _Specialisation:
+    def _compile(self, kinds: Sequence[Kind], index_bits: int, warp_width: int) -> _Specialisation:
         from sarek_numba.compile import compile_kernel  # decorating loads no compiler
 
         numba_types = tuple(map(numba_type, kinds))
         narrow = {i for i, kind in enumerate(kinds) if kind is PythonNumber.INT}
         compiled = compile_kernel(
-            self.py_func, numba_types, self.__name__, index_bits, frozenset(narrow), self.hints
+            self.py_func,
+            numba_types,
+            self.__name__,
+            index_bits,
+            frozenset(narrow),
+            self.hints,
+            warp_width,
         )
         analysed = launching.analyse(compiled.kernel, self.signature.names)
         return _Specialisation(analysed, compiled.captures)
@@ -212,13 +227,15 @@ class Dispatcher:
 
     def source(self, device_name: str | Device, *arguments: Any) -> str:
         """The text that a device compiles, for arguments or types as in `ir`."""
-        return launching.source(device(device_name), self._inspected(arguments))
+        target = device(device_name)
+        width = target.record.limits.warp_width_for(settings.warp_width())
+        return launching.source(target, self._inspected(arguments, width))
 
     def needs(self, *arguments: Any) -> tuple[Need, ...]:
         """What the kernel needs of a device, for arguments or types as in `ir`."""
         return self._inspected(arguments).needs
 
-    def _inspected(self, given: Sequence[Any]) -> launching.Analysed:
+    def _inspected(self, given: Sequence[Any], warp_width: int | None = None) -> launching.Analysed:
         signature = self.signature
         if not given and signature.names and any(s is None for s in self._stated):
             raise ArgumentCountError(
@@ -227,7 +244,8 @@ class Dispatcher:
             )
         wanted = given if given else self._stated
         kinds = map(self._inspected_kind, signature.names, signature.bind(wanted, {}))
-        return self._specialise(tuple(kinds), 32)
+        width = warp_width or settings.warp_width() or DEFAULT_WIDTH
+        return self._specialise(tuple(kinds), 32, width)
 
     def _inspected_kind(self, name: str, given: Any) -> Kind:
         match given:

@@ -6,6 +6,9 @@ Every function reads afresh, so a test or a notebook may change a variable betwe
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 
 def _words(name: str) -> frozenset[str]:
@@ -39,3 +42,29 @@ def threads() -> int:
         return max(1, int(text))
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else (os.cpu_count() or 1)
+
+
+_simulated_warp_width: ContextVar[int | None] = ContextVar("simulated_warp_width", default=None)
+
+
+def warp_width() -> int | None:
+    """The width of a warp that is wanted of devices that can choose: `simulated_warp_width`, else
+    SAREK_WARP_WIDTH.
+    """
+    text = os.environ.get("SAREK_WARP_WIDTH")
+    return _simulated_warp_width.get() or (int(text) if text else None)
+
+
+@contextmanager
+def simulated_warp_width(width: int) -> Iterator[None]:
+    """Launches within run with warps of so many threads where the device can choose.
+
+    The interpreter, emulation and the native device can: 1, 2, 4, 8, 16, 32 or 64.
+    """
+    if isinstance(width, bool) or width not in (1, 2, 4, 8, 16, 32, 64):
+        raise ValueError(f"a warp has 1, 2, 4, 8, 16, 32 or 64 threads, not {width!r}")
+    token = _simulated_warp_width.set(width)
+    try:
+        yield
+    finally:
+        _simulated_warp_width.reset(token)

@@ -11,8 +11,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 import sarek_numba as sarek
+from sarek_numba.capability import Capability, Verdict
 from sarek_numba.verify.ulp import ulp_distance
 from tests.kernels.case import Case, Launch
 
@@ -36,9 +38,21 @@ def run(executor: str, kernel: Any, launch: Launch) -> None:
         kernel[configuration](*launch.arguments)
 
 
+def has_warps(executor: str) -> bool:
+    """Whether an executor has warp operations."""
+    if executor == EMULATION:
+        return True
+    fact = sarek.device(executor).record.facts[Capability("warp")]
+    return fact.verdict is Verdict.AVAILABLE
+
+
 def check(executor: str, case: Case, *, launch: Callable[..., Launch] | None = None) -> None:
     """Run a case; compare every argument that has an expectation, within the case's ULP."""
     made = (launch or case.launch)(np.random.default_rng(SEED))
+    if case.warps and not has_warps(executor):
+        with pytest.raises(sarek.CapabilityError, match="needs warp operations"):
+            run(executor, case.kernel, made)
+        return
     before = [np.copy(a) if isinstance(a, np.ndarray) else None for a in made.arguments]
     run(executor, case.kernel, made)
     for position, (actual, expected) in enumerate(zip(made.arguments, made.expected, strict=True)):

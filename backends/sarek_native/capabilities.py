@@ -16,6 +16,7 @@ from sarek_numba.capability import (
     Verdict,
 )
 from sarek_numba.ir.types import MemSpace, Scalar
+from sarek_numba.ir.warps import WARP_WIDTHS
 
 LIMITS = Limits(
     threads_per_block=1024,
@@ -24,6 +25,7 @@ LIMITS = Limits(
     shared_bytes=64 * 1024,
     global_bytes=0,
     warp_width=32,
+    warp_widths=WARP_WIDTHS,
 )
 
 _CONSTRUCTION = Fact(
@@ -48,6 +50,7 @@ def device_record(description: str, identity: tuple[tuple[str, str], ...]) -> De
             shared_bytes=LIMITS.shared_bytes,
             global_bytes=_memory_bytes(),
             warp_width=LIMITS.warp_width,
+            warp_widths=LIMITS.warp_widths,
         ),
         facts=facts(),
         is_cpu=True,
@@ -63,7 +66,7 @@ def facts() -> dict[Capability, Fact]:
     for scalar, space in product(_ATOMIC_SCALARS, (MemSpace.GLOBAL, MemSpace.SHARED)):
         for op in FLOAT_ATOMICS if scalar.is_float else INTEGER_ATOMICS:
             found[Capability("atomic", scalar, op, space)] = _CONSTRUCTION
-    for feature in ("shared", "dynamic_shared", "barrier"):
+    for feature in ("shared", "dynamic_shared", "barrier", "warp"):
         found[Capability(feature)] = _CONSTRUCTION
     return found
 

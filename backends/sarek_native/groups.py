@@ -28,10 +28,10 @@ class Variant:
     full: bool = True
 
     @classmethod
-    def of(cls, block: tuple[int, int, int], width: int) -> Variant:
-        """The class of a block shape."""
+    def of(cls, block: tuple[int, int, int], width: int, warps: bool = False) -> Variant:
+        """The class of a block shape; where groups are `warps`, they follow the linear index."""
         x, y, z = block
-        rows = y * z == 1 or x % width == 0 or x > 2 * width
+        rows = y * z == 1 or x % width == 0 or (x > 2 * width and not warps)
         return cls(rows, (x if rows else x * y * z) % width == 0)
 
     def groups(self, block: tuple[int, int, int], width: int) -> int:

@@ -38,6 +38,11 @@ def bits(code: Code, mask: Mask) -> str:
     return code.define(f"bitcast {type} {text(code, mask)} to i{code.width}")
 
 
+def as_i64(code: Code, bits: str) -> str:
+    """An integer of `width` bits as i64."""
+    return bits if code.width == 64 else code.define(f"zext i{code.width} {bits} to i64")
+
+
 def any_lane(code: Code, mask: Mask) -> str:
     """An i1: does any lane run?"""
     if mask is None:
@@ -61,7 +66,7 @@ def first_lane(code: Code, mask: Mask) -> str:
         return "0"
     integer = f"i{code.width}"
     lane = code.define(f"call {integer} @llvm.cttz({integer} {bits(code, mask)}, i1 true)")
-    return code.define(f"zext {integer} {lane} to i64")
+    return as_i64(code, lane)
 
 
 def last_lane(code: Code, mask: Mask) -> str:
@@ -71,7 +76,7 @@ def last_lane(code: Code, mask: Mask) -> str:
     integer = f"i{code.width}"
     zeros = code.define(f"call {integer} @llvm.ctlz({integer} {bits(code, mask)}, i1 true)")
     lane = code.define(f"sub {integer} {code.width - 1}, {zeros}")
-    return code.define(f"zext {integer} {lane} to i64")
+    return as_i64(code, lane)
 
 
 class Live:

@@ -20,6 +20,7 @@ import numpy as np
 
 from sarek_native.emit import Module, emit
 from sarek_native.groups import Variant
+from sarek_native.warps import lanes_for
 from sarek_numba import settings
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.types import Scalar
@@ -74,7 +75,8 @@ class NativeProgram:
         self.kernel = kernel
         self.params: tuple[ParamDecl, ...] = kernel.params
         self._compiler = compiler
-        self._width = compiler.lanes
+        self._width = lanes_for(kernel, compiler.lanes)
+        self._warps = self._width == kernel.warp_width
         self._ready: dict[Variant, _Ready] = {}
         self._lock = threading.Lock()
         self._first = self.module(Variant())
@@ -110,7 +112,7 @@ class NativeProgram:
         self, grid: Dimensions, block: Dimensions, shared_bytes: int, arguments: Sequence[Any]
     ) -> None:
         """Run the kernel; returns when it is done."""
-        variant = Variant.of(block, self._width)
+        variant = Variant.of(block, self._width, self._warps)
         ready = self._ready.get(variant) or self._prepared(variant)
         module = ready.module
         frame = _rounded(module.static_shared_bytes + shared_bytes)

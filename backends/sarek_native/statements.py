@@ -15,6 +15,7 @@ from sarek_native.loops import emit_for, emit_while
 from sarek_native.operators import cast
 from sarek_native.state import FunctionContext, State
 from sarek_native.values import Place, Slot, Value, zero
+from sarek_native.warps import emit_warp
 from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.ir.nodes import (
     App,
@@ -50,6 +51,7 @@ from sarek_numba.ir.nodes import (
     TupleExpr,
     Var,
     VarRef,
+    Warp,
     WarpBarrier,
     While,
 )
@@ -121,6 +123,8 @@ def emit_stmt(state: State, stmt: Stmt) -> None:
                 state.bind(var, found)
         case Atomic():
             _atomic(state, stmt)
+        case Warp():
+            emit_warp(state, stmt)
         case MemFence():
             code.effect("fence seq_cst")
         case ExprStmt(value=value):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sarek_native.builder import Code
-from sarek_native.masks import Mask, text
+from sarek_native.masks import Mask, as_i64, text
 from sarek_native.values import REGISTER, Value, memory_type
 from sarek_numba.ir.types import FLOAT64, Scalar
 
@@ -96,7 +96,7 @@ class LaneLoop:
         code.branch(code.define(f"icmp ne {integer} {self.left}, 0"), "lane", "done")
         code.label("lane")
         number = code.define(f"call {integer} @llvm.cttz({integer} {self.left}, i1 true)")
-        self.lane = code.define(f"zext {integer} {number} to i64")
+        self.lane = as_i64(code, number)
         self.operands = [self._load(b, e) for b, e in zip(buffers, operands, strict=True)]
 
     def _load(self, buffer: str, element: str) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from sarek_numba.codegen import warps
 from sarek_numba.codegen.aliasing import aliasing_name
-from sarek_numba.codegen.dialect import Dialect
+from sarek_numba.codegen.dialect import Dialect, WarpSpelling
 from sarek_numba.codegen.prelude import NAMES
 from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
 from sarek_numba.ir.types import MemSpace, Scalar
@@ -211,10 +212,19 @@ DIALECT = Dialect(
     | frozenset(f"as_{name}" for name in _TYPES.values())
     | frozenset(aliasing_name(name) for name in _TYPES.values())
     | {"barrier", "mem_fence"}
+    | {"get_sub_group_local_id", "get_sub_group_size", "sub_group_shuffle", "sub_group_barrier"}
+    | warps.NAMES
     | NAMES,
     reserved_functions=frozenset(_BUILTINS),
     reserved_leads=("CL_", "CLK_", "cl_", "DBL_", "FLT_", "HALF_", "ATOMIC_"),
     framework="opencl",
+    warp=WarpSpelling(
+        lane="get_sub_group_local_id()",
+        shuffle="sub_group_shuffle({0}, {1})",
+        size="get_sub_group_size()",
+        barrier=f"sub_group_barrier({_FENCE})",
+        kernel_head="__attribute__((intel_reqd_sub_group_size({0}))) ",
+    ),
 )
 
 

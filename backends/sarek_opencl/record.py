@@ -38,6 +38,8 @@ _ATOMIC_SCALARS = (
     Scalar.FLOAT32,
     Scalar.FLOAT64,
 )
+_WARP_EXTENSIONS = ("cl_khr_subgroup_shuffle",)
+_INTEL_WIDTHS = (4, 8, 16, 32, 64)
 _ATOMIC_EVIDENCE = "OpenCL 1.2, section 6.12.11: 32-bit atomic functions; measured"
 _ATOMIC_LOOP_EVIDENCE = "by construction: compare-and-exchange of the bits; measured"
 
@@ -78,7 +80,9 @@ def record_of(device: Any, name: str) -> DeviceRecord:
             shared_bytes=int(device.local_mem_size),
             global_bytes=int(device.global_mem_size),
             argument_bytes=int(device.max_parameter_size),
-            warp_width=1 if is_cpu else 32,
+            warp_width=32,
+            warp_widths=_INTEL_WIDTHS if _is_measured(device) else (),
+            warps_span_rows=not is_cpu,
         ),
         facts=_facts(device),
         is_cpu=is_cpu,
@@ -96,6 +100,7 @@ def _facts(device: Any) -> dict[Capability, Fact]:
             ("barrier", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)"),
         )
     }
+    facts[Capability("warp")] = _warp_fact(device)
     for scalar in DIALECT.types:
         fact = _scalar_fact(device, scalar)
         for feature in ("storage", "arithmetic"):
@@ -129,6 +134,30 @@ def _atomic_fact(device: Any, op: AtomicOp, scalar: Scalar) -> Fact:
 def has_extended_atomics(device: Any) -> bool:
     """Whether 64-bit minima, maxima and bitwise operations are functions of the device."""
     return INT64_EXTENDED in device.extensions.split()
+
+
+def _is_measured(device: Any) -> bool:
+    """Whether subgroups of a required size were measured on the device's platform."""
+    return bool(device.platform.name == "Intel(R) OpenCL")
+
+
+def _warp_fact(device: Any) -> Fact:
+    """Warps are subgroups of a fixed size, whose lanes follow the linear index in the block."""
+    extensions = set(device.extensions.split())
+    missing = [name for name in _WARP_EXTENSIONS if name not in extensions]
+    optional = CapabilityKind.OPTIONAL
+    if missing:
+        evidence = f"the device's list of extensions has no {' and no '.join(missing)}"
+        remedy = "launch on another device, or exchange values through shared memory"
+        return Fact(Verdict.UNAVAILABLE, optional, evidence, remedy)
+    if "cl_intel_required_subgroup_size" not in extensions:
+        evidence = "no cl_intel_required_subgroup_size: nothing fixes the size of a subgroup"
+        return Fact(Verdict.UNKNOWN, optional, evidence)
+    if not _is_measured(device):
+        evidence = "whether its lanes follow the linear index in the block is not measured"
+        return Fact(Verdict.UNKNOWN, optional, evidence)
+    evidence = "measured: subgroups of a required size follow the linear index along x"
+    return Fact(Verdict.AVAILABLE, optional, evidence)
 
 
 def _scalar_fact(device: Any, scalar: Scalar) -> Fact:

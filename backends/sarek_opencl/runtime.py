@@ -111,7 +111,9 @@ class OpenCLDriver:
         self.device = device
         self.record: DeviceRecord = record_of(device, name)
         self.target: Target | None = Target(
-            name="opencl", address_bits=64 if self.record.is_cpu else 32
+            name="opencl",
+            address_bits=64 if self.record.is_cpu else 32,
+            shuffles_only=True,
         )
         self.options = build_options(device)
         self._programs: dict[str, OpenCLProgram] = {}

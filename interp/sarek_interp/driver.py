@@ -30,6 +30,7 @@ from sarek_numba.capability import (
 from sarek_numba.codegen.target import Target
 from sarek_numba.ir.nodes import AtomicOp, Kernel, ParamDecl
 from sarek_numba.ir.types import MemSpace, Scalar
+from sarek_numba.ir.warps import WARP_WIDTHS
 from sarek_numba.runtime.device import Dimensions, Driver
 
 _EVIDENCE = "by construction: the interpreter is the meaning of the IR"
@@ -137,6 +138,7 @@ def _record() -> DeviceRecord:
             grid=(2**31 - 1, 65_535, 65_535),
             shared_bytes=64 * 1024,
             global_bytes=2**63 - 1,
+            warp_widths=WARP_WIDTHS,
         ),
         facts=dict.fromkeys(_capabilities(), _FACT),
         is_cpu=True,
@@ -148,7 +150,7 @@ _FACT = Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, _EVIDENCE)
 
 def _capabilities() -> list[Capability]:
     scalars = [s for s in Scalar if s not in (Scalar.FLOAT16, Scalar.BFLOAT16)]
-    found = [Capability(feature) for feature in ("shared", "barrier", "dynamic_shared")]
+    found = [Capability(feature) for feature in ("shared", "barrier", "warp", "dynamic_shared")]
     found += [Capability(feature, s) for feature in ("storage", "arithmetic") for s in scalars]
     found += [
         Capability("atomic", s, op, space)

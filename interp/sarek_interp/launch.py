@@ -18,6 +18,7 @@ import numpy as np
 from sarek_interp.code import Context, LocalArray, Step, scalar
 from sarek_interp.machine import FALSE, Chunk, Launch, Machine, Stopped
 from sarek_interp.memory import Binding, Bytes, Storage, Tracing, global_storages
+from sarek_interp.order import Order
 from sarek_interp.races import Shadow
 from sarek_interp.report import Findings, Report, Triple
 from sarek_interp.statements import (
@@ -27,6 +28,7 @@ from sarek_interp.statements import (
 )
 from sarek_interp.variables import constant_size
 from sarek_interp.views import view_of
+from sarek_interp.warps import order_of
 from sarek_numba.ir import semantics
 from sarek_numba.ir.depth import deep_recursion
 from sarek_numba.ir.effects import effects_of
@@ -146,8 +148,9 @@ def execute(
         compiled.context.sites,
         strict_races=races == "strict",
         step_limit=step_limit,
+        order=order_of(compiled.kernel),
     )
-    values = _bound(compiled, arguments)
+    values = _bound(compiled, arguments, launch.order)
     with np.errstate(all="ignore"), deep_recursion(), suppress(Stopped):
         _run_chunks(compiled, launch, values, shared_bytes, seed)
     return Report(
@@ -194,7 +197,7 @@ def _blocks_per_chunk(compiled: Compiled, launch: Launch, shared_bytes: int) -> 
 # --- arguments and arrays -------------------------------------------------------------------------
 
 
-def _bound(compiled: Compiled, arguments: Sequence[Any]) -> dict[int, Any]:
+def _bound(compiled: Compiled, arguments: Sequence[Any], order: Order) -> dict[int, Any]:
     values: dict[int, Any] = dict(compiled.constants)
     bindings: list[Binding] = []
     slots: list[int] = []
@@ -214,7 +217,7 @@ def _bound(compiled: Compiled, arguments: Sequence[Any]) -> dict[int, Any]:
         view = view_of(param, memory.size // (element.bits // 8 * (1 + pairs)), by_role)
         bindings.append(Binding(param.var.name, element, memory, traced, view, pairs))
         slots.append(slot)
-    values.update(zip(slots, global_storages(bindings), strict=True))
+    values.update(zip(slots, global_storages(bindings, order), strict=True))
     return values
 
 
@@ -223,7 +226,7 @@ def _shared(compiled: Compiled, chunk: Chunk, shared_bytes: int) -> dict[int, St
     for array in compiled.context.static_shared:
         pitch = max(1, array.length)
         data = np.zeros(pitch * chunk.count, semantics.dtype_of(array.scalar))
-        tracing = Tracing(Shadow(data.size, crosses_blocks=False), 0, 1)
+        tracing = Tracing(Shadow(data.size, crosses_blocks=False, order=chunk.launch.order), 0, 1)
         storages[array.slot] = Storage(
             array.var.name, array.scalar, MemSpace.SHARED, data, array.length, pitch, tracing
         )
@@ -236,7 +239,7 @@ def _shared(compiled: Compiled, chunk: Chunk, shared_bytes: int) -> dict[int, St
     pitch = max(_ALIGNMENT, -(-shared_bytes // _ALIGNMENT) * _ALIGNMENT)
     memory = np.zeros(pitch * (chunk.count + 1), np.uint8)
     unit = math.gcd(*(element.bits // 8 for *_, element in views), *(d.offset for _, d, _ in views))
-    shadow = Shadow(memory.size // unit, crosses_blocks=False)
+    shadow = Shadow(memory.size // unit, crosses_blocks=False, order=chunk.launch.order)
     for slot, decl, element in views:
         width = element.bits // 8
         offset = min(decl.offset, shared_bytes)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sarek_interp import races
+from sarek_interp.order import BARRIERS, Order
 from sarek_interp.report import Finding, Findings, Triple
 from sarek_numba.errors import NoProgress, OracleError
 from sarek_numba.ir.nodes import Coordinate
@@ -61,6 +61,7 @@ class Launch:
     sites: list[Site]
     strict_races: bool = False
     step_limit: int = 0
+    order: Order = BARRIERS
 
     @property
     def threads(self) -> int:
@@ -94,7 +95,7 @@ class Chunk:
         self.thread = np.tile(np.arange(threads), count)
         self.block = np.repeat(np.arange(count), threads)
         self.rank = np.repeat(ranks * threads, threads) + self.thread
-        self.stamps = races.stamps_of(self.block + first, self.thread)
+        self.stamps = launch.order.stamps_of(self.block + first, self.thread)
         self.barriers = 0
         self.steps = 0
         self.watchers = 0  # loops that want to know whether memory changes
@@ -267,8 +268,9 @@ class Machine:
     def count_barrier(self, site: int) -> None:
         """Called at each barrier; an epoch beyond the last would look like the one before."""
         self.chunk.barriers += 1
-        if self.chunk.barriers >= races.LAST_EPOCH:
-            self.stop(site, f"the kernel passed {races.LAST_EPOCH} barriers")
+        last = self.chunk.launch.order.last_epoch
+        if self.chunk.barriers >= last:
+            self.stop(site, f"the kernel passed {last} barriers")
 
     def stop(self, site: int, message: str) -> None:
         self.report(NoProgress, site, self.selected(), lambda: {"message": message})

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from sarek_interp import races
 from sarek_interp.machine import Lanes, Machine, Mask, Selection
+from sarek_interp.order import Order
 from sarek_interp.races import Conflict, Shadow
 from sarek_interp.views import Subscripts, View
 from sarek_numba.errors import DataRace, OutOfBounds, UninitialisedRead
@@ -317,7 +318,7 @@ class Storage:
 
 def _describe(m: Machine, stamp: int) -> tuple[bool, str]:
     """Whether a stamp stands for several threads, and whom it names."""
-    block, thread = races.thread_of(stamp)
+    block, thread = races.thread_of(m.chunk.launch.order, stamp)
     launch = m.chunk.launch
     if block is None:
         return True, "threads of several blocks"
@@ -374,7 +375,7 @@ class Binding:
     pairs: bool = False
 
 
-def global_storages(bindings: Sequence[Binding]) -> list[Storage]:
+def global_storages(bindings: Sequence[Binding], order: Order) -> list[Storage]:
     """The storage of each binding; those that overlap share a shadow if any of them is traced."""
     storages: list[Storage | None] = [None] * len(bindings)
     for group in _overlapping(bindings):
@@ -385,7 +386,9 @@ def global_storages(bindings: Sequence[Binding]) -> list[Storage]:
             *(_address(bindings[i]) - start for i in group),
         )
         traced = any(bindings[i].traced for i in group)
-        shadow = Shadow(-(-(end - start) // unit), crosses_blocks=True) if traced else None
+        shadow = (
+            Shadow(-(-(end - start) // unit), crosses_blocks=True, order=order) if traced else None
+        )
         for i in group:
             binding = bindings[i]
             width = binding.scalar.bits // 8

@@ -1,11 +1,10 @@
 """Which accesses race: shadow memory with one word for each granule of real memory.
 
-A *stamp* names a thread at a moment: its block, the number of barriers that the block has passed
-(its epoch), and the thread within the block. Two accesses by different threads are ordered if they
-are in one block and a barrier lies between them, that is, if their epochs differ; nothing orders
-threads of different blocks. For each granule the shadow keeps the last unordered writers, readers
-and atomic updates, each as the stamp of one thread, of several threads of one block (`MANY`), or of
-threads of several blocks (`EVERYWHERE`), and the site in the program of the last of them.
+Two accesses by different threads are ordered if they are in one block and a barrier of the block,
+or of the warp of both, lies between them: `order` says so of two stamps. Nothing orders threads of
+different blocks. For each granule the shadow keeps the last unordered writers, readers and atomic
+updates, each as the stamp of one thread, of several threads of one block, or of threads of several
+blocks (`EVERYWHERE`), and the site in the program of the last of them.
 
 A granule is the largest unit that no two accesses share only in part, so that overlapping arrays of
 different element types are compared by address and not by name.
@@ -18,34 +17,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Stamps = npt.NDArray[np.int64]
+from sarek_interp.order import BARRIERS, MANY, Order, Stamps
+
 Sites = npt.NDArray[np.int32]
 Lanes = npt.NDArray[np.intp]
 Positions = npt.NDArray[np.int64] | slice
 
-THREAD_BITS = 11
-EPOCH_BITS = 22
-LAST_EPOCH = (1 << EPOCH_BITS) - 1
-ONE_EPOCH = np.int64(1 << THREAD_BITS)
-MANY = np.int64((1 << THREAD_BITS) - 1)  # beyond every thread of a block
 EVERYWHERE = np.int64((1 << 63) - 1)
-_BLOCK_SHIFT = np.int64(THREAD_BITS + EPOCH_BITS)
-_ONE_BLOCK = np.int64(1 << (THREAD_BITS + EPOCH_BITS))
-_THREADS = np.uint64(MANY)
 
 
-def stamps_of(blocks: Stamps, threads: Stamps) -> Stamps:
-    """Stamps in epoch 0; never 0, which stands for no access."""
-    stamps: Stamps = ((blocks + 1) << _BLOCK_SHIFT) | threads
-    return stamps
-
-
-def thread_of(stamp: int) -> tuple[int | None, int | None]:
+def thread_of(order: Order, stamp: int) -> tuple[int | None, int | None]:
     """Block and thread of a stamp, each None where there are several."""
-    if stamp == int(EVERYWHERE):
-        return None, None
-    thread = stamp & int(MANY)
-    return (stamp >> int(_BLOCK_SHIFT)) - 1, None if thread == int(MANY) else thread
+    return (None, None) if stamp == int(EVERYWHERE) else order.thread_of(stamp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +52,8 @@ class Conflict:
 class _Track:
     """The last accesses of one kind."""
 
-    def __init__(self, kind: str, granules: int, crosses_blocks: bool) -> None:
+    def __init__(self, kind: str, granules: int, crosses_blocks: bool, order: Order) -> None:
+        self._order = order
         self._kind = kind
         self._crosses_blocks = crosses_blocks
         self.stamps: Stamps = np.zeros(granules, np.int64)
@@ -78,9 +62,9 @@ class _Track:
     def conflict(self, where: Positions, mine: Stamps) -> Conflict | None:
         """The recorded accesses by other threads that nothing orders before mine."""
         seen = self.stamps[where]
-        racing = _same_epoch(seen ^ mine)
+        racing = self._order.unordered(seen, mine)
         if self._crosses_blocks:
-            racing |= (seen != 0) & ((seen ^ mine) >= _ONE_BLOCK)
+            racing |= (seen != 0) & ((seen ^ mine) >= self._order.one_block)
         if not racing.any():
             return None
         lanes = np.flatnonzero(racing)
@@ -101,10 +85,13 @@ class _Track:
         lanes = np.flatnonzero(standing != joined)
         if not lanes.size:
             return None
-        granules, mine = where[lanes], mine[lanes]
-        self.stamps[granules] = mine | MANY
+        granules, last = where[lanes], standing[lanes]
+        several = self._order.both(last, joined[lanes])
+        self.stamps[granules] = several
+        wider = (several & MANY) == MANY
+        self.stamps[granules[wider]] = several[wider]
         if self._crosses_blocks:
-            elsewhere = (standing[lanes] ^ mine) >= _ONE_BLOCK
+            elsewhere = (last ^ mine[lanes]) >= self._order.one_block
             self.stamps[granules[elsewhere]] = EVERYWHERE
         return lanes, standing
 
@@ -118,21 +105,12 @@ class _Track:
 
     def _joined(self, seen: Stamps, mine: Stamps) -> Stamps:
         """What a granule remembers after `mine` too."""
-        both = _same_epoch(seen ^ mine)
-        joined = np.where(both, mine | MANY, mine) if both.any() else mine
+        both = self._order.unordered(seen, mine)
+        joined = np.where(both, self._order.both(seen, mine), mine) if both.any() else mine
         if not self._crosses_blocks:
             return joined
-        elsewhere = (seen != 0) & ((seen ^ mine) >= _ONE_BLOCK)
+        elsewhere = (seen != 0) & ((seen ^ mine) >= self._order.one_block)
         return np.where(elsewhere, EVERYWHERE, joined) if elsewhere.any() else joined
-
-
-def _same_epoch(difference: Stamps) -> npt.NDArray[np.bool_]:
-    """Where two stamps, given as their exclusive or, are of different threads in one epoch.
-
-    That is 0 < difference < ONE_EPOCH; as an unsigned number, 0 - 1 is above every limit.
-    """
-    within: npt.NDArray[np.bool_] = (difference - np.int64(1)).view(np.uint64) < _THREADS
-    return within
 
 
 class Shadow:
@@ -142,11 +120,12 @@ class Shadow:
     them, and the site of the access.
     """
 
-    def __init__(self, granules: int, crosses_blocks: bool) -> None:
+    def __init__(self, granules: int, crosses_blocks: bool, order: Order = BARRIERS) -> None:
+        self._order = order
         self._granules = granules
         self._crosses_blocks = crosses_blocks
-        self._writes = _Track("writes", granules, crosses_blocks)
-        self._reads = _Track("reads", granules, crosses_blocks)
+        self._writes = _Track("writes", granules, crosses_blocks, order)
+        self._reads = _Track("reads", granules, crosses_blocks, order)
         self._updates: _Track | None = None  # atomics, which few kernels have
 
     def read(self, where: Positions, mine: Stamps, site: int) -> list[Conflict]:
@@ -169,7 +148,9 @@ class Shadow:
     def update(self, where: Positions, mine: Stamps, site: int) -> list[Conflict]:
         """Record an atomic access; gives the plain accesses that it conflicts with."""
         if self._updates is None:
-            self._updates = _Track("updates atomically", self._granules, self._crosses_blocks)
+            self._updates = _Track(
+                "updates atomically", self._granules, self._crosses_blocks, self._order
+            )
         conflicts = self._against(where, mine, self._reads, self._writes)
         self._updates.record(where, mine, site)
         return conflicts

@@ -34,6 +34,7 @@ from sarek_interp.machine import FALSE, TRUE, Divergence, Lanes, Machine, Mask, 
 from sarek_interp.operators import flagged
 from sarek_interp.synchronise import compile_barrier
 from sarek_interp.variables import merge
+from sarek_interp.warps import compile_warp, compile_warp_barrier
 from sarek_numba.errors import AssertionFailed
 from sarek_numba.ir import nodes, semantics
 from sarek_numba.ir.nodes import (
@@ -62,6 +63,7 @@ from sarek_numba.ir.nodes import (
     Seq,
     Stmt,
     TupleExpr,
+    Warp,
     WarpBarrier,
     While,
 )
@@ -140,8 +142,10 @@ def compile_stmt(c: Context, stmt: Stmt) -> Step | None:
             return None  # lanes run in step, so memory is always in order
         case Match():
             raise refuse("match", stmt.span)
-        case WarpBarrier():
-            raise refuse("warp_barrier", stmt.span)
+        case Warp():
+            return compile_warp(c, stmt)
+        case WarpBarrier(span=span):
+            return compile_warp_barrier(c, span)
         case Coopmat():
             raise refuse("cooperative matrices", stmt.span)
         case _:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from sarek_interp import races
 from sarek_interp.code import Context, Step
 from sarek_interp.machine import Lanes, Machine
 from sarek_numba.errors import BarrierDivergence
@@ -20,19 +19,19 @@ def compile_barrier(c: Context, span: Span | None) -> Step:
     c.body.barriers = True
 
     def run(m: Machine) -> None:
-        chunk = m.chunk
+        chunk, order = m.chunk, m.chunk.launch.order
         m.count_barrier(site)
         selected = m.selected()
         lanes = m.chunk_lanes(selected)
         if lanes is None:
-            chunk.stamps = chunk.stamps + races.ONE_EPOCH
+            chunk.stamps = order.after_barrier(chunk.stamps)
             return
         present = np.bincount(chunk.block[lanes], minlength=chunk.count)
         partial = (present != 0) & (present != chunk.launch.threads)
         if partial.any():
             _report(m, lanes, partial, site)
         stamps = chunk.stamps.copy()
-        stamps[lanes] += races.ONE_EPOCH
+        stamps[lanes] = order.after_barrier(stamps[lanes])
         chunk.stamps = stamps
 
     return run
@@ -49,7 +48,7 @@ def _report(m: Machine, lanes: Lanes, partial: Lanes, site: int) -> None:
     missing = int(np.flatnonzero(~there)[0])
 
     def explain() -> dict[str, Any]:
-        span, text = _whereabouts(m, block * threads + missing)
+        span, text = whereabouts(m, block * threads + missing)
         absent = int(threads - np.count_nonzero(there))
         who = f"thread {chunk.launch.thread_at(missing)}"
         return {
@@ -63,7 +62,7 @@ def _report(m: Machine, lanes: Lanes, partial: Lanes, site: int) -> None:
     m.report(BarrierDivergence, site, frame[waiting], explain)
 
 
-def _whereabouts(m: Machine, lane: int) -> tuple[Span | None, str]:
+def whereabouts(m: Machine, lane: int) -> tuple[Span | None, str]:
     chunk = m.chunk
     if chunk.returned_at is not None and chunk.returned_at[lane] >= 0:
         return chunk.launch.sites[int(chunk.returned_at[lane])].span, "has returned here"

@@ -37,6 +37,7 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.types import Array, ElementType, MemSpace, Scalar, TupleType, Unit, Vec
 from sarek_numba.ir.walk import assigned_by, walk_stmts
+from sarek_numba.ir.warps import has_meetings
 
 ENTRY = "sarek_kernel"
 DYNAMIC_SHARED = "dynamic_shared"
@@ -165,7 +166,13 @@ class _Program:
             if isinstance(decl, LocalDecl):
                 self._local(decl)
         self.printer.body(self.kernel.body)
-        return self._function(f"{self.dialect.kernel_head} {name}", params)
+        return self._function(f"{self._head()} {name}", params)
+
+    def _head(self) -> str:
+        width, warp = self.kernel.warp_width, self.dialect.warp
+        if width is None or warp is None or not has_meetings(self.kernel):
+            return self.dialect.kernel_head
+        return warp.kernel_head.format(width) + self.dialect.kernel_head
 
     def _helper(self, function: HelperFunction) -> str:
         name = self.namer.name(function.name, self.dialect.reserved_functions)

@@ -14,6 +14,17 @@ from sarek_numba.ir.types import MemSpace, Scalar
 
 
 @dataclass(frozen=True, slots=True)
+class WarpSpelling:
+    """Warp operations: this thread's lane, a shuffle of a 32-bit word {0} from the lane {1}."""
+
+    lane: str
+    shuffle: str
+    size: str  # threads that this warp has
+    barrier: str
+    kernel_head: str  # before that of the kernel; {0} is the width
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """Spellings of one language.
 
@@ -54,3 +65,4 @@ class Dialect:
     accumulating_loop: str = ""  # line before a loop that hands a float on from pass to pass
     # around a loop that threads leave apart: a statement for each variable {0} that it assigns
     keep_apart: Mapping[Scalar, str] = field(default_factory=dict)
+    warp: WarpSpelling | None = None

@@ -288,6 +288,10 @@ class Prelude:
         """The definitions of all functions asked for so far."""
         return tuple(self._definitions.values())
 
+    def define(self, name: str, definition: str) -> None:
+        """Give the program a function whose text is known."""
+        self._definitions[name] = definition
+
     def function(
         self,
         family: str,

@@ -12,12 +12,14 @@ from typing import assert_never
 
 from sarek_numba.codegen.aliasing import aliasing_name
 from sarek_numba.codegen.deep import DEEPEST, depth_of, split
-from sarek_numba.codegen.dialect import Dialect
+from sarek_numba.codegen.dialect import Dialect, WarpSpelling
 from sarek_numba.codegen.expressions import MULTIPLY, RELATION, Expressions, type_name
 from sarek_numba.codegen.namer import Namer
 from sarek_numba.codegen.prelude import UNSIGNED, Prelude
+from sarek_numba.codegen.warps import shuffle_definition, shuffle_name
 from sarek_numba.errors import InvalidIR
 from sarek_numba.ir.nodes import (
+    SHUFFLES,
     ArrayCreate,
     ArrayRead,
     Assert,
@@ -61,6 +63,7 @@ from sarek_numba.ir.nodes import (
     UnOp,
     Var,
     VarRef,
+    Warp,
     WarpBarrier,
     While,
 )
@@ -205,7 +208,11 @@ class Statements(Expressions):
                 self.line(f"(void)({self.value(value)});")
             case Empty() | Assert():
                 pass
-            case Match() | WarpBarrier() | Coopmat():
+            case Warp():
+                self._warp(stmt)
+            case WarpBarrier():
+                self.line(f"{self._warp_spelling().barrier};")
+            case Match() | Coopmat():
                 raise InvalidIR(f"{self.dialect.name} has no spelling for {type_name(stmt)}")
             case _:
                 assert_never(stmt)
@@ -368,6 +375,27 @@ class Statements(Expressions):
         name = self.namer.name(wish)
         self.line(f"{type} {name} = {text.code};")
         return name
+
+    # --- warps ---
+
+    def _warp_spelling(self) -> WarpSpelling:
+        if self.dialect.warp is None:
+            raise InvalidIR(f"{self.dialect.name} has no spelling for warp operations")
+        return self.dialect.warp
+
+    def _warp(self, stmt: Warp) -> None:
+        warp, type = self._warp_spelling(), stmt.result.type
+        assert isinstance(type, Scalar)
+        if stmt.value is None:
+            one = f"({self.type(type)})-1 >> ({type.bits} - {warp.size})"
+            self.line(f"{self.type(type)} {self.declare_name(stmt.result)} = {one};")
+            return
+        assert stmt.op in SHUFFLES, "other collectives are made of them"
+        assert stmt.lane is not None
+        name = shuffle_name(stmt.op, type)
+        self.prelude.define(name, shuffle_definition(self.dialect, warp, stmt.op, type))
+        given = ", ".join((self.argument(stmt.value), self.value(stmt.lane), str(stmt.width)))
+        self.line(f"{self.type(type)} {self.declare_name(stmt.result)} = {name}({given});")
 
     # --- atomics ---
 

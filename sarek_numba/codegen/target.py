@@ -15,9 +15,11 @@ class Target:
     proven.
     `calls`: helpers stay functions; without it every call is inlined.
     `inline_barriers`: helpers that hold a barrier are inlined (a target that splits at barriers).
+    `shuffles_only`: votes and reductions of a warp are made of shuffles.
     """
 
     name: str
     address_bits: int = 64
     calls: bool = True
     inline_barriers: bool = False
+    shuffles_only: bool = False

@@ -198,6 +198,9 @@ def _object_attribute(value: Any, name: str) -> tuple[Type, Operation | None, An
                 f"{value!r} has no attribute {name!r}", "its axes are x, y and z", UnknownName
             )
         return operation.result, operation, MISSING
+    if isinstance(value, language.Warps) and name in ("size", "lane"):
+        operation = rules.warps.attribute(name)
+        return operation.result, operation, MISSING
     if not _is_open(value):
         hint = None
         if is_captured_array(CompileTime(value)):
@@ -220,12 +223,7 @@ def _object_attribute(value: Any, name: str) -> tuple[Type, Operation | None, An
         if type(value).__module__ == language.__name__:
             hint = f"it has {', '.join(each for each in dir(value) if each[0] != '_')}"
         raise Refusal(f"{shown} has no attribute {name!r}", hint, UnknownName) from None
-    if isinstance(member, language.NotYet) and member.name in _VALUES_TO_COME:
-        raise refused(member)
     return type_of_value(member), operation_of_value(member), member
-
-
-_VALUES_TO_COME = ("warp.lane", "warp.size")
 
 
 def _is_open(value: Any) -> bool:

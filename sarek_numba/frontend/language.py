@@ -21,7 +21,7 @@ import numpy as np
 from sarek_numba.errors import SarekError, UnsupportedConstruct
 
 if TYPE_CHECKING:
-    from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
+    from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope, WarpOp
     from sarek_numba.ir.types import Scalar
 
 
@@ -51,6 +51,18 @@ class ThreadContext(Protocol):
 
     def atomic(self, op: AtomicOp, array: Any, index: Any, value: Any, compare: Any) -> Any:
         """Do an atomic operation and give the old element."""
+
+    def warp_size(self) -> int:
+        """The number of threads of a warp."""
+
+    def warp_lane(self) -> int:
+        """This thread's place in its warp."""
+
+    def warp(self, op: WarpOp, value: Any, lane: Any, width: Any) -> Any:
+        """Take part in a collective of the warp."""
+
+    def warp_barrier(self) -> None:
+        """Wait for all threads of the warp."""
 
 
 _context: ContextVar[ThreadContext | None] = ContextVar("sarek_thread", default=None)
@@ -422,6 +434,83 @@ class Atomics:
         raise AttributeError(f"sarek.atomic has no {name!r}")
 
 
+class Warps:
+    """What the threads of a warp do together; all of them must reach it.
+
+    A shuffle works within segments of `width` lanes, by default the whole warp; a source outside of
+    the segment gives the lane's own value.
+    """
+
+    def __repr__(self) -> str:
+        return "sarek.warp"
+
+    @property
+    def size(self) -> int:
+        """The number of threads of a warp."""
+        width: int = current("warp.size").warp_size()
+        return width
+
+    @property
+    def lane(self) -> int:
+        """This thread's place in its warp: its linear index in the block modulo the size."""
+        lane: int = current("warp.lane").warp_lane()
+        return lane
+
+    def shuffle(self, value: Any, lane: int, width: int | None = None) -> Any:
+        """The value of another lane, counted within the segment."""
+        return self._do("shuffle", value, lane, width)
+
+    def shuffle_up(self, value: Any, delta: int, width: int | None = None) -> Any:
+        """The value of the lane `delta` below."""
+        return self._do("shuffle_up", value, delta, width)
+
+    def shuffle_down(self, value: Any, delta: int, width: int | None = None) -> Any:
+        """The value of the lane `delta` above."""
+        return self._do("shuffle_down", value, delta, width)
+
+    def shuffle_xor(self, value: Any, mask: int, width: int | None = None) -> Any:
+        """The value of the lane whose number differs in the bits of `mask`."""
+        return self._do("shuffle_xor", value, mask, width)
+
+    def all(self, condition: Any) -> bool:
+        """Whether the condition holds for every lane."""
+        return bool(self._do("all", condition))
+
+    def any(self, condition: Any) -> bool:
+        """Whether the condition holds for some lane."""
+        return bool(self._do("any", condition))
+
+    def ballot(self, condition: Any) -> Any:
+        """The lanes where the condition holds, as bits: a uint32 up to a size of 32, or uint64."""
+        return self._do("ballot", condition)
+
+    def active_mask(self) -> Any:
+        """The lanes that exist, as bits."""
+        return self._do("active_mask")
+
+    def sum(self, value: Any) -> Any:
+        """The sum over the warp, added up as a tree: the upper half to the lower half first."""
+        return self._do("sum", value)
+
+    def min(self, value: Any) -> Any:
+        """The smallest value of the warp; floats as `np.fmin`."""
+        return self._do("min", value)
+
+    def max(self, value: Any) -> Any:
+        """The largest value of the warp; floats as `np.fmax`."""
+        return self._do("max", value)
+
+    def _do(self, op: str, value: Any = None, lane: Any = None, width: Any = None) -> Any:
+        from sarek_numba.ir.nodes import WarpOp
+
+        return current(f"warp.{op}").warp(WarpOp(op), value, lane, width)
+
+
+def warp_barrier() -> None:
+    """Wait for all threads of the warp; orders their shared and global memory."""
+    current("warp_barrier").warp_barrier()
+
+
 # --- what a later version has ---------------------------------------------------------------------
 
 
@@ -445,8 +534,7 @@ class NotYet:
 
 
 atomic = Atomics()
-warp = NotYet("warp", "exchange values through sarek.shared.array and sarek.barrier()")
-warp_barrier = NotYet("warp_barrier", "use sarek.barrier()")
+warp = Warps()
 coopmat = NotYet("coopmat", "multiply tiles in shared memory")
 block = NotYet("block", "write the collective with sarek.shared.array and sarek.barrier()")
 unroll = NotYet("unroll", "write a plain range; device compilers unroll it")

@@ -42,7 +42,7 @@ from numba.core import ir
 from sarek_numba.errors import Diagnostic
 from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.weak import Type as Type
-from sarek_numba.ir.nodes import AtomicOp, BinOp, Coordinate, FenceScope, UnOp
+from sarek_numba.ir.nodes import AtomicOp, BinOp, Coordinate, FenceScope, UnOp, WarpOp
 from sarek_numba.ir.types import MemSpace
 from sarek_numba.span import Span
 
@@ -297,6 +297,26 @@ class PartView:
 
 
 @dataclass(frozen=True, slots=True)
+class WarpBarrier:
+    """`warp_barrier()`: no operands, no result."""
+
+
+@dataclass(frozen=True, slots=True)
+class WarpLane:
+    """`warp.lane` of warps of `width` threads: no operands, a weak int."""
+
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Warp:
+    """A collective: (value), or (value, lane as int64) for a shuffle, within `width` lanes."""
+
+    op: WarpOp
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A device function specialised for its argument types; arguments in order of its parameters.
 
@@ -341,6 +361,9 @@ What = (
     | Atomic
     | Complex
     | PartView
+    | WarpBarrier
+    | WarpLane
+    | Warp
     | Call
 )
 

@@ -6,18 +6,18 @@ import linecache
 from dataclasses import replace
 
 from sarek_numba.errors import Diagnostic, DivergentBarrier
-from sarek_numba.ir.nodes import Barrier, Call, Expr, Kernel, WarpBarrier
+from sarek_numba.ir.nodes import Barrier, Call, Expr, Kernel, Warp
 from sarek_numba.ir.spelling import expr_text
 from sarek_numba.ir.uniformity import (
     BLOCK,
     WARP,
-    Control,
     Function,
     Synchronisation,
     Uniformity,
     Way,
     analyse,
 )
+from sarek_numba.ir.variance import Meeting
 from sarek_numba.span import Span
 
 _REACHED = {
@@ -26,7 +26,7 @@ _REACHED = {
     Way.PASSES: "is reached a different number of times by threads for which {} differs",
 }
 _HINT = (
-    "every thread of the block must reach it, those with nothing to do too: move it out of the "
+    "every thread of the {} must reach it, those with nothing to do too: move it out of the "
     "branch or loop"
 )
 
@@ -43,44 +43,53 @@ def _check(function: Function, call: Call | None, found: list[Diagnostic], seen:
         return
     seen.add(id(function))
     for sync in function.synchronisations:
-        barriers = [sync.stmt] if not isinstance(sync.stmt, Call) else _barriers(sync)
-        divergent = [b for b in barriers if sync.control.level > _allowed(b)]
+        meetings = [sync.stmt] if not isinstance(sync.stmt, Call) else _meetings(sync)
+        divergent = [each for each in meetings if sync.control.level > _allowed(each)]
         if divergent:
             found.append(_diagnostic(sync, divergent[0], call))
         elif isinstance(sync.stmt, Call) and sync.callee is not None:
             _check(sync.callee, sync.stmt, found, seen)
 
 
-def _barriers(sync: Synchronisation) -> list[Barrier | WarpBarrier]:
-    return [] if sync.callee is None else sync.callee.barriers()
+def _meetings(sync: Synchronisation) -> list[Meeting]:
+    return [] if sync.callee is None else sync.callee.meetings()
 
 
-def _allowed(barrier: Barrier | WarpBarrier) -> int:
-    return BLOCK if isinstance(barrier, Barrier) else WARP
+def _allowed(meeting: Meeting) -> int:
+    return BLOCK if isinstance(meeting, Barrier) else WARP
 
 
-def _diagnostic(
-    sync: Synchronisation, barrier: Barrier | WarpBarrier, call: Call | None
-) -> Diagnostic:
-    name = "barrier()" if isinstance(barrier, Barrier) else "warp_barrier()"
+def _name(meeting: Meeting) -> str:
+    if isinstance(meeting, Warp):
+        return f"warp.{meeting.op.value}()"
+    return "barrier()" if isinstance(meeting, Barrier) else "warp_barrier()"
+
+
+def _diagnostic(sync: Synchronisation, meeting: Meeting, call: Call | None) -> Diagnostic:
+    name = _name(meeting)
     what = f"{name} in {sync.stmt.function}()" if isinstance(sync.stmt, Call) else name
     control = sync.control
     condition = "a condition" if control.condition is None else _quoted(control.condition)
     notes: list[tuple[Span, str]] = []
     if control.condition is not None and control.condition.span is not None:
-        notes.append((control.condition.span, _note(control)))
-    if isinstance(sync.stmt, Call) and barrier.span is not None:
-        notes.append((barrier.span, "the barrier is here"))
+        notes.append((control.condition.span, _note(meeting)))
+    if isinstance(sync.stmt, Call) and meeting.span is not None:
+        word = "collective" if isinstance(meeting, Warp) else "barrier"
+        notes.append((meeting.span, f"the {word} is here"))
     if call is not None and call.span is not None:
         notes.append((call.span, f"{call.function}() is called here"))
     message = f"{what} {_REACHED[control.way].format(condition)}"
     function = None if call is None else call.function
-    return Diagnostic(DivergentBarrier, message, sync.stmt.span, _HINT, tuple(notes), function)
+    hint = _HINT.format(_group(meeting))
+    return Diagnostic(DivergentBarrier, message, sync.stmt.span, hint, tuple(notes), function)
 
 
-def _note(control: Control) -> str:
-    group = "block" if control.level > WARP else "warp"
-    return f"this is not the same for all threads of a {group}"
+def _group(meeting: Meeting) -> str:
+    return "block" if _allowed(meeting) == BLOCK else "warp"
+
+
+def _note(meeting: Meeting) -> str:
+    return f"this is not the same for all threads of a {_group(meeting)}"
 
 
 def _quoted(condition: Expr) -> str:

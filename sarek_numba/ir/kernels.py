@@ -76,7 +76,7 @@ class Kernel:
 
     `index_bits` is 32 when every array of the launch has fewer than 2^31 elements and block ×
     grid is below 2^31 along each axis, else 64; length, offset, shape and stride parameters have
-    that width.
+    that width. `warp_width` is the number of threads of a warp, None where nothing depends on it.
     """
 
     name: str
@@ -88,6 +88,7 @@ class Kernel:
     functions: tuple[HelperFunction, ...] = ()
     native_function: NativeFunction | None = None
     index_bits: int = 32
+    warp_width: int | None = None
     span: Span | None = span_field()
 
 

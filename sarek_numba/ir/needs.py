@@ -31,6 +31,8 @@ from sarek_numba.ir.nodes import (
     Subscript,
     Unary,
     Var,
+    Warp,
+    WarpBarrier,
 )
 from sarek_numba.ir.types import (
     BOOL,
@@ -51,7 +53,7 @@ from sarek_numba.span import Span
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`feature` is "storage", "arithmetic", "atomic", "shared", "barrier" or "dynamic_shared".
+    """`feature`: "storage", "arithmetic", "atomic", "shared", "barrier", "warp", "dynamic_shared".
 
     "storage" and "arithmetic" name a scalar; "atomic" an operation, a scalar and a memory space.
     """
@@ -113,6 +115,12 @@ def _statement(stmt: Stmt) -> Iterator[Need]:
         case Atomic(op=op, array=array):
             (element,) = _scalars(array.type)
             yield Need("atomic", element, op, _space(array), stmt.span)
+        case Warp(value=value):
+            yield Need("warp", span=stmt.span)
+            if value is not None:
+                yield from _arithmetic(type_of(value), stmt.span)
+        case WarpBarrier():
+            yield Need("warp", span=stmt.span)
         case Assign(target=target):
             written = root_variable(target)
             if written is not None and isinstance(written.type, Vec | Array):

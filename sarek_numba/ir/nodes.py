@@ -66,13 +66,17 @@ from sarek_numba.ir.native import (
 from sarek_numba.ir.operators import (
     COMPARISONS,
     LOGICAL,
+    REDUCTIONS,
     SHIFTS,
+    SHUFFLES,
+    VOTES,
     AtomicOp,
     BinOp,
     Coordinate,
     Direction,
     FenceScope,
     UnOp,
+    WarpOp,
 )
 from sarek_numba.ir.statements import (
     Assert,
@@ -106,6 +110,7 @@ from sarek_numba.ir.statements import (
     Return,
     Seq,
     Stmt,
+    Warp,
     WarpBarrier,
     While,
 )
@@ -118,7 +123,10 @@ from sarek_numba.ir.values import (
 __all__ = [
     "COMPARISONS",
     "LOGICAL",
+    "REDUCTIONS",
     "SHIFTS",
+    "SHUFFLES",
+    "VOTES",
     "App",
     "ArrayCreate",
     "ArrayLen",
@@ -193,7 +201,9 @@ __all__ = [
     "Var",
     "VarRef",
     "VariantExpr",
+    "Warp",
     "WarpBarrier",
+    "WarpOp",
     "While",
     "constant",
     "default_kernel",

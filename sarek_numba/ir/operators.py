@@ -80,6 +80,27 @@ class AtomicOp(Enum):
     DEC = "dec"
 
 
+class WarpOp(Enum):
+    """Collectives of a warp. Reductions combine as a tree: lane l with lane l + width / 2 first."""
+
+    SHUFFLE = "shuffle"
+    SHUFFLE_UP = "shuffle_up"
+    SHUFFLE_DOWN = "shuffle_down"
+    SHUFFLE_XOR = "shuffle_xor"
+    ALL = "all"
+    ANY = "any"
+    BALLOT = "ballot"
+    ACTIVE_MASK = "active_mask"
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+
+
+SHUFFLES = frozenset({WarpOp.SHUFFLE, WarpOp.SHUFFLE_UP, WarpOp.SHUFFLE_DOWN, WarpOp.SHUFFLE_XOR})
+VOTES = frozenset({WarpOp.ALL, WarpOp.ANY, WarpOp.BALLOT})
+REDUCTIONS = frozenset({WarpOp.SUM, WarpOp.MIN, WarpOp.MAX})
+
+
 class FenceScope(Enum):
     BLOCK = "block"
     DEVICE = "device"

@@ -20,6 +20,7 @@ from sarek_numba.ir.nodes import (
     Continue,
     Direction,
     Empty,
+    Expr,
     ExprStmt,
     FenceScope,
     For,
@@ -45,7 +46,9 @@ from sarek_numba.ir.nodes import (
     SharedDecl,
     Stmt,
     Var,
+    Warp,
     WarpBarrier,
+    WarpOp,
     While,
 )
 from sarek_numba.ir.parse_coopmat import CoopmatReader
@@ -89,6 +92,7 @@ class _Parser(CoopmatReader):
         name = "_" if self.take("_") else self.name()
         self.want("index")
         index_bits = self.integer()
+        warp_width = self.integer() if self.take("warp") else None
         self.want("{")
         types, variants = [], []
         while self.at("record") or self.at("variant"):
@@ -116,6 +120,7 @@ class _Parser(CoopmatReader):
             tuple(variants),
             tuple(functions),
             index_bits=index_bits,
+            warp_width=warp_width,
         )
 
     def param(self) -> ParamDecl:
@@ -303,6 +308,8 @@ class _Parser(CoopmatReader):
         (var,) = bound
         if self.take("atomic"):
             return self.atomic(var)
+        if self.take("warp"):
+            return self.warp(var)
         return Let(var, self.expr())
 
     def assign(self) -> Assign:
@@ -372,3 +379,15 @@ class _Parser(CoopmatReader):
                 value = self.expr()
         self.want(")")
         return Atomic(op, result, array, index, value, compare)
+
+    def warp(self, result: Var) -> Warp:
+        op = WarpOp(self.word())
+        self.want("(")
+        operands: list[Expr] = []
+        while not self.take("width"):
+            operands.append(self.expr())
+            self.want(",")
+        width = self.integer()
+        self.want(")")
+        value, lane = (*operands, None, None)[:2]
+        return Warp(op, result, width, value, lane)

@@ -67,6 +67,7 @@ from sarek_numba.ir.nodes import (
     Var,
     VariantExpr,
     VarRef,
+    Warp,
     WarpBarrier,
     While,
 )
@@ -248,6 +249,8 @@ def expressions_of(stmt: Stmt) -> tuple[Expr, ...]:
             return args
         case Atomic(index=index, value=optional, compare=compare):
             return (index, *(given for given in (compare, optional) if given is not None))
+        case Warp(value=optional, lane=lane):
+            return tuple(given for given in (optional, lane) if given is not None)
         case Match(scrutinee=scrutinee):
             return (scrutinee,)
         case Coopmat(op=op):
@@ -280,6 +283,10 @@ def with_expressions(stmt: Stmt, new: Sequence[Expr]) -> Stmt:
             compare = None if compare is None else next(rest)
             value = None if value is None else next(rest)
             return replace(stmt, index=new[0], compare=compare, value=value)
+        case Warp(value=value, lane=lane):
+            rest = iter(new)
+            value = None if value is None else next(rest)
+            return replace(stmt, value=value, lane=None if lane is None else next(rest))
         case Match():
             return replace(stmt, scrutinee=new[0])
         case Coopmat(op=op):

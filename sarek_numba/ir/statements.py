@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sarek_numba.ir.expressions import Expr, LValue, Pattern
-from sarek_numba.ir.operators import AtomicOp, Direction, FenceScope
+from sarek_numba.ir.operators import AtomicOp, Direction, FenceScope, WarpOp
 from sarek_numba.ir.types import Scalar
 from sarek_numba.ir.values import Var, span_field
 from sarek_numba.span import Span
@@ -178,6 +178,25 @@ class Atomic:
 
 
 @dataclass(frozen=True, slots=True)
+class Warp:
+    """One collective of all threads of a warp; `result` is declared by the statement.
+
+    `value` is None for ACTIVE_MASK alone, a bool for votes. A shuffle has `lane` (int64: the source
+    lane of SHUFFLE, the distance of UP and DOWN, the mask of XOR) and works within segments of
+    `width` lanes, a power of two; a source outside of the segment gives the lane's own value. Every
+    other collective has the width of the kernel's warp. BALLOT and ACTIVE_MASK give a uint32 up to
+    that width of 32, else a uint64; SUM wraps, MIN and MAX are fmin and fmax.
+    """
+
+    op: WarpOp
+    result: Var
+    width: int
+    value: Expr | None = None
+    lane: Expr | None = None
+    span: Span | None = span_field()
+
+
+@dataclass(frozen=True, slots=True)
 class Assert:
     """Checked by the oracle (and by debug builds); other devices pass over it."""
 
@@ -305,6 +324,7 @@ Stmt = (
     | ExprStmt
     | Call
     | Atomic
+    | Warp
     | Assert
     | Pragma
     | Native

@@ -57,6 +57,7 @@ from sarek_numba.ir.nodes import (
     SharedDecl,
     Stmt,
     Var,
+    Warp,
     WarpBarrier,
     While,
 )
@@ -247,6 +248,8 @@ class Printer(ExprPrinter):
             case Atomic():
                 results = () if stmt.result is None else (stmt.result,)
                 return f"{self.bound(results)}{self.atomic(stmt)}"
+            case Warp(result=var):
+                return f"{self.bound((var,))}{self.warp(stmt)}"
             case Assert(condition=condition, message=message):
                 return f"assert {self.expr(condition)}, {json.dumps(message)}"
             case Coopmat(op=op):
@@ -266,6 +269,10 @@ class Printer(ExprPrinter):
         if stmt.compare is not None:
             shown += f", compare {self.expr(stmt.compare)}"
         return f"atomic {name_text(stmt.op.value)}({shown})"
+
+    def warp(self, stmt: Warp) -> str:
+        shown = [self.expr(e) for e in (stmt.value, stmt.lane) if e is not None]
+        return f"warp {name_text(stmt.op.value)}({', '.join((*shown, f'width {stmt.width}'))})"
 
     def coopmat(self, op: CoopmatOp) -> str:
         match op:
@@ -293,7 +300,8 @@ class Printer(ExprPrinter):
 
     def kernel(self, kernel: Kernel, name: str | None = None) -> str:
         shown = name_text(kernel.name) if name is None else name
-        self.line(f"kernel {shown} index {kernel.index_bits} {{")
+        warp = "" if kernel.warp_width is None else f" warp {kernel.warp_width}"
+        self.line(f"kernel {shown} index {kernel.index_bits}{warp} {{")
         self.indent += 1
         for record, fields in kernel.types:
             self.line(f"record {fields_text(record, fields)}")

@@ -26,6 +26,7 @@ from collections.abc import Iterable, Mapping
 
 from sarek_numba.ir.effects import array_arguments, effects_of
 from sarek_numba.ir.nodes import (
+    SHUFFLES,
     App,
     ArrayRead,
     Assign,
@@ -35,6 +36,7 @@ from sarek_numba.ir.nodes import (
     Body,
     Break,
     Call,
+    Const,
     Continue,
     Expr,
     For,
@@ -54,7 +56,9 @@ from sarek_numba.ir.nodes import (
     TupleExpr,
     Var,
     VarRef,
+    Warp,
     WarpBarrier,
+    WarpOp,
     While,
 )
 from sarek_numba.ir.types import UNIT, Array, MemSpace, TupleType, Vec
@@ -304,6 +308,9 @@ class _Run:
             case Barrier() | WarpBarrier():
                 self.result.synchronisations.append(Synchronisation(stmt, control))
                 self.dirty = CLEAN if isinstance(stmt, Barrier) else self.dirty
+            case Warp(result=result):
+                self.result.synchronisations.append(Synchronisation(stmt, control))
+                self.bind(result, self.collective(stmt))
             case Call():
                 self.call(stmt, control)
             case Atomic(op=op, result=result, array=array):
@@ -373,6 +380,23 @@ class _Run:
         self.dirty = callee.dirty
         if stmt.results:  # a result may be left alone
             self.bind_all(stmt.results, callee.results)
+
+    def collective(self, stmt: Warp) -> Variance:
+        """The level of a collective's result: lanes that agree give what they agree on."""
+        value = UNIFORM if stmt.value is None else self.level(stmt.value)
+        source = THREAD if stmt.lane is None else self.level(stmt.lane)
+        if stmt.op not in SHUFFLES:
+            return min(value, WARP)
+        whole = stmt.width == self.program.kernel.warp_width
+        if stmt.op is WarpOp.SHUFFLE and whole and source <= WARP:
+            return value if value <= WARP else self.one_lane(stmt)
+        return value
+
+    def one_lane(self, stmt: Warp) -> Variance:
+        """A source lane within the warp gives its value to all; one outside, each its own."""
+        lane = stmt.lane
+        known = isinstance(lane, Const) and 0 <= int(lane.value) < stmt.width
+        return WARP if known else THREAD
 
     def callee(self, function: str, args: tuple[Expr, ...]) -> Function:
         helper = self.program.helpers[function]

@@ -15,9 +15,12 @@ from sarek_numba.ir.nodes import (
     Kernel,
     Stmt,
     Var,
+    Warp,
     WarpBarrier,
     While,
 )
+
+Meeting = Barrier | WarpBarrier | Warp  # what all threads of a group must reach together
 
 
 class Variance(IntEnum):
@@ -104,9 +107,9 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Synchronisation:
-    """A barrier, or a call of a helper that holds one, with the control it stands under."""
+    """A barrier or collective, or a call of a helper that holds one, with the control around it."""
 
-    stmt: Barrier | WarpBarrier | Call
+    stmt: Meeting | Call
     control: Control
     callee: Function | None = None
 
@@ -128,14 +131,14 @@ class Function:
     synchronisations: list[Synchronisation] = field(default_factory=list)
     called: list[tuple[Function, Control]] = field(default_factory=list)
 
-    def barriers(self) -> list[Barrier | WarpBarrier]:
-        """All barriers that a run of this function may reach, those of its callees included."""
-        found: list[Barrier | WarpBarrier] = []
+    def meetings(self) -> list[Meeting]:
+        """All barriers and collectives that a run may reach, those of its callees included."""
+        found: list[Meeting] = []
         for sync in self.synchronisations:
             if not isinstance(sync.stmt, Call):
                 found.append(sync.stmt)
             elif sync.callee is not None:
-                found += sync.callee.barriers()
+                found += sync.callee.meetings()
         return found
 
 

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from sarek_numba.errors import InvalidIR
 from sarek_numba.ir.check_expr import Broken, ExprChecker
+from sarek_numba.ir.check_warp import check_warp
 from sarek_numba.ir.convergence import check_convergence
 from sarek_numba.ir.effects import effects_of
 from sarek_numba.ir.nodes import (
@@ -62,6 +63,7 @@ from sarek_numba.ir.nodes import (
     SharedDecl,
     Stmt,
     Var,
+    Warp,
     WarpBarrier,
     While,
 )
@@ -83,6 +85,7 @@ from sarek_numba.ir.types import (
     Vec,
 )
 from sarek_numba.ir.walk import deep_recursion, root_variable, walk_body_exprs, walk_stmts
+from sarek_numba.ir.warps import WARP_WIDTHS
 
 __all__ = ["check_convergence", "verify"]
 
@@ -115,6 +118,8 @@ class _Checker(ExprChecker):
         kernel = self.checked
         if kernel.index_bits not in (32, 64):
             raise Broken(kernel, f"index_bits is {kernel.index_bits}")
+        if kernel.warp_width is not None and kernel.warp_width not in WARP_WIDTHS:
+            raise Broken(kernel, f"warp_width is {kernel.warp_width}")
         for param in kernel.params:
             self.param(param)
         for decl in kernel.locals:
@@ -202,7 +207,9 @@ class _Checker(ExprChecker):
     def has_effects(self, function: HelperFunction) -> bool:
         for stmt in walk_stmts(function.body):
             match stmt:
-                case Atomic() | Barrier() | WarpBarrier() | MemFence() | Native() | Coopmat():
+                case Atomic() | Barrier() | Warp() | WarpBarrier() | MemFence():
+                    return True
+                case Native() | Coopmat():
                     return True
                 case Call(function=callee) if callee in self.impure:
                     return True
@@ -258,6 +265,8 @@ class _Checker(ExprChecker):
                 self.call_statement(stmt)
             case Atomic():
                 self.atomic(stmt)
+            case Warp():
+                check_warp(self, self.checked.warp_width, stmt)
             case Assert(condition=condition):
                 self.expect(condition, BOOL, "a condition")
             case ExprStmt(value=value):

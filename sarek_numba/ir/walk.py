@@ -42,6 +42,7 @@ from sarek_numba.ir.nodes import (
     Subscript,
     Var,
     VarRef,
+    Warp,
 )
 from sarek_numba.ir.shape import (
     bodies_of,
@@ -178,7 +179,7 @@ def variables_in(expr: Expr) -> tuple[Var, ...]:
 def declared_by(stmt: Stmt) -> tuple[Var, ...]:
     """The variables that a statement brings into scope for the rest of its body."""
     match stmt:
-        case Let(var=var) | LetMut(var=var):
+        case Let(var=var) | LetMut(var=var) | Warp(result=var):
             return (var,)
         case Call(results=results):
             return results
@@ -306,6 +307,9 @@ def map_variables(stmt: Stmt, function: Callable[[Var], Var]) -> Stmt:
             return (
                 stmt if new is array and result is old else replace(stmt, result=result, array=new)
             )
+        case Warp(result=var):
+            new = function(var)
+            return stmt if new is var else replace(stmt, result=new)
         case Assign(target=target):
             moved = _map_lvalue_variable(target, function)
             return stmt if moved is target else replace(stmt, target=moved)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sarek_numba.ir.nodes import Kernel
 from sarek_numba.ir.walk import deep_recursion
+from sarek_numba.passes.collectives import shuffles_only
 from sarek_numba.passes.common import Pass, Target
 from sarek_numba.passes.fold import fold
 from sarek_numba.passes.guards import drop_guards, open_subscripts
@@ -24,6 +25,7 @@ __all__ = ["PIPELINE", "Pass", "Ranges", "Target", "optimise", "ranges_of"]
 PIPELINE: tuple[Pass, ...] = (
     flatten,
     inline,
+    shuffles_only,
     legalise,
     fold,
     unroll,

@@ -43,6 +43,9 @@ class Target(Protocol):
     @property
     def inline_barriers(self) -> bool: ...
 
+    @property
+    def shuffles_only(self) -> bool: ...
+
 
 Pass = Callable[[Kernel, Target], Kernel]
 

@@ -45,6 +45,7 @@ from sarek_numba.ir.nodes import (
     UnOp,
     Var,
     VarRef,
+    Warp,
     WarpBarrier,
     While,
 )
@@ -204,6 +205,8 @@ def _living_statement(stmt: Stmt, alive: set[int], pure: set[str]) -> Stmt | Bod
     match stmt:
         case Let(var=var) | LetMut(var=var) | Assign(target=LVar(var=var)) if var.id not in alive:
             return ()
+        case Warp(result=Var(id=id)) if id not in alive:
+            return ()
         case Atomic(result=Var(id=id)) if id not in alive:
             return replace(stmt, result=None)
         case Call(results=results, function=function) if function in pure:
@@ -220,7 +223,9 @@ def _is_pure(body: Body, pure: set[str]) -> bool:
                 pass
             case Call(function=function) if function in pure:
                 pass
-            case Assign() | Atomic() | Barrier() | WarpBarrier() | MemFence() | Call() | While():
+            case Assign() | Atomic() | Barrier() | Warp() | WarpBarrier() | MemFence():
+                return False
+            case Call() | While():
                 return False
             case Assert() | Native() | Coopmat() | Match():
                 return False

@@ -43,6 +43,7 @@ from sarek_numba.ir.nodes import (
     Seq,
     Stmt,
     Var,
+    Warp,
     While,
 )
 from sarek_numba.ir.types import BOOL, LengthOf, OffsetOf, ShapeOf, StrideOf, UserArgument
@@ -220,7 +221,7 @@ class _Analysis:
             case _:
                 for expr in expressions_of(stmt):
                     self.evaluate(expr)
-                if isinstance(stmt, Atomic) and stmt.result is not None:
+                if isinstance(stmt, Atomic | Warp) and stmt.result is not None:
                     self._bind(stmt.result, None)
         return True
 

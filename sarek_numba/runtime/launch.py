@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from sarek_numba import capability
-from sarek_numba.errors import InvalidArgument, LengthOverflow, StreamError
+from sarek_numba.errors import InvalidArgument, InvalidDimensions, LengthOverflow, StreamError
 from sarek_numba.ir.effects import arguments as arguments_of
 from sarek_numba.ir.effects import effects_of
 from sarek_numba.ir.needs import Need, needs
 from sarek_numba.ir.nodes import Const, Kernel, SharedDecl
 from sarek_numba.ir.text import canonical_text, text
 from sarek_numba.ir.types import Scalar
+from sarek_numba.ir.warps import has_meetings, uses_warps
 from sarek_numba.passes import optimise
 from sarek_numba.runtime.arguments import Arguments, Filler, fillers
 from sarek_numba.runtime.cache import Memo, count
@@ -48,6 +49,7 @@ class Analysed:
     reads: frozenset[int]
     writes: frozenset[int]
     static_shared_bytes: int
+    whole_warps: bool = False  # must a block be a whole number of warps?
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ def analyse(kernel: Kernel, names: Sequence[str]) -> Analysed:
         reads=arguments_of(kernel, effects.reads),
         writes=arguments_of(kernel, effects.writes),
         static_shared_bytes=_static_shared_bytes(kernel),
+        whole_warps=uses_warps(kernel),
     )
 
 
@@ -136,6 +139,33 @@ def check_stream(kernel: str, stream: object) -> None:
             "  hint: leave the stream out; a launch has finished when it returns",
             reason="unsupported",
         )
+
+
+def check_warps(device: Device, analysed: Analysed, block: Dimensions) -> None:
+    """Refuse a block with a part of a warp for a kernel whose warps work together."""
+    width, threads = analysed.kernel.warp_width, block[0] * block[1] * block[2]
+    if analysed.whole_warps and width is not None and threads % width:
+        raise InvalidDimensions(
+            f"kernel '{analysed.kernel.name}' uses warp operations: block {block} is {threads} "
+            f"threads, no whole number of warps of {width}\n"
+            f"  hint: use a block of {-(-threads // width) * width} threads"
+        )
+    rows = device.record.limits.warps_span_rows or threads == block[0]
+    if not rows and width is not None and block[0] % width and has_meetings(analysed.kernel):
+        capability.refuse([_rows_refused(device, analysed, width)])
+
+
+def _rows_refused(device: Device, analysed: Analysed, width: int) -> capability.Refusal:
+    """Where a warp would go on in the next row of the block, the device begins another."""
+    span = next((need.span for need in analysed.needs if need.feature == "warp"), None)
+    fact = capability.Fact(
+        capability.Verdict.UNAVAILABLE,
+        capability.CapabilityKind.OPTIONAL,
+        "measured: a subgroup lies in one row along x",
+        f"use a block whose x is a multiple of {width}",
+    )
+    need = Need("warp_rows", span=span)
+    return capability.Refusal(analysed.kernel.name, device.record.name, need, fact)
 
 
 def _check_lengths(analysed: Analysed, arguments: Arguments) -> None:

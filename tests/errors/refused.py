@@ -261,10 +261,6 @@ def unsupported_dtype(x, n):
     x[0] = tile[0]
 
 
-def warp_operation(x, n):
-    x[0] = sarek.warp.shuffle(x[1], 0)
-
-
 def atomic_xor_on_float(x, n):
     sarek.atomic.xor(x, 0, 1)
 

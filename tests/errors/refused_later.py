@@ -4,7 +4,6 @@
 import numpy as np
 
 import sarek_numba as sarek
-from sarek_numba import warp
 
 
 @sarek.function
@@ -75,19 +74,6 @@ def match_class(x, n):
             x[0] = 1
         case int(other):
             x[0] = other
-
-
-def warp_any(x, n):
-    if sarek.warp.any(n > 0):
-        x[0] = 1
-
-
-def warp_lane(x, n):
-    x[0] = warp.lane
-
-
-def warp_barrier(x, n):
-    sarek.warp_barrier()
 
 
 def coopmat_fragment(x, n):

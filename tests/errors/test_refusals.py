@@ -19,6 +19,7 @@ from tests.errors import (
     refused_later,
     refused_match,
     refused_memory,
+    refused_warps,
 )
 
 MODULES = (
@@ -30,6 +31,7 @@ MODULES = (
     refused_later,
     refused_match,
     refused_memory,
+    refused_warps,
 )
 HELPERS = ("plain", "adder", "undecorated")
 

@@ -28,6 +28,7 @@ class Launch:
 class Case:
     """`ulp` is 0 for bit equality on every executor, else the bound for inexact functions.
 
+    `warps` is True for a kernel with warp operations, which a device may refuse by capability.
     `emulated` is False for a kernel whose size makes CPython too slow, with the reason in `why`.
     """
 
@@ -35,6 +36,7 @@ class Case:
     kernel: Any
     launch: Callable[[np.random.Generator], Launch]
     ulp: int = 0
+    warps: bool = False
     emulated: bool = True
     why: str = ""
 

@@ -12,6 +12,7 @@ from tests.kernels import (
     functions_as_values,
     matching,
     memory,
+    warps,
 )
 from tests.kernels.case import Case
 
@@ -25,5 +26,6 @@ MODULES = (
     functions_as_values,
     complexes,
     matching,
+    warps,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

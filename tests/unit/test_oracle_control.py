@@ -29,8 +29,8 @@ from sarek_numba.ir.nodes import (
     Stmt,
     TupleExpr,
     Var,
-    WarpBarrier,
 )
+from sarek_numba.ir.statements import CMDecl, Coopmat, Fragment
 from sarek_numba.ir.types import INT32, INT64, UNIT, Scalar, TupleType
 from tests.unit.oracle_kit import Builder, errors, gid, int32, run, tid
 
@@ -366,8 +366,9 @@ def test_long_and_deep_kernels() -> None:
 
 def test_what_it_does_not_run_is_refused_by_name() -> None:
     k = Builder()
-    with pytest.raises(UnsupportedConstruct, match="warp_barrier"):
-        run(k.kernel(WarpBarrier()), 1, 1)
+    kernel = k.kernel(Coopmat(CMDecl("a", Fragment("a", Scalar.INT8, 16, 16))))
+    with pytest.raises(UnsupportedConstruct, match="cooperative matrices"):
+        run(kernel, 1, 1)
 
 
 def test_nested_scopes_run_in_order() -> None:

@@ -221,8 +221,13 @@ def _atomic(
 _BY_ONE = {AtomicOp.INC: AtomicOp.ADD, AtomicOp.DEC: AtomicOp.SUB}  # without a value to wrap at
 
 
-def result_var(lowering: FunctionLowering, statement: Statement, type: Scalar) -> Var | None:
-    """The variable that a statement declares for its result: the user's, if it goes there alone."""
+def result_var(
+    lowering: FunctionLowering, statement: Statement, type: Scalar, word: str = "old"
+) -> Var | None:
+    """The variable that a statement declares for its result: the user's, if it goes there alone.
+
+    Another is named `word`.
+    """
     name = statement.target.name
     if lowering.homes.reads[name] == 0:
         return None
@@ -232,5 +237,5 @@ def result_var(lowering: FunctionLowering, statement: Statement, type: Scalar) -
     home = None if is_temporary(wanted) else lowering.homes.get(wanted)
     if home is not None and home.type is type and not home.mutable:
         return home
-    word = lowering.name_of(name)
-    return lowering.ids.var("old" if word == "t" else word, type)
+    named = lowering.name_of(name)
+    return lowering.ids.var(word if named == "t" else named, type)

@@ -30,6 +30,7 @@ from sarek_numba.ir.nodes import (
     Stmt,
     Var,
     VarRef,
+    Warp,
     While,
 )
 from sarek_numba.ir.shape import expressions_of
@@ -101,7 +102,7 @@ class _Declarer:
                     self.mention(var, scope)
                     self.assigned[var.id] = self.assigned.get(var.id, 0) + 1
                     assigned.add(var.id)
-                case Call() | Atomic():
+                case Call() | Atomic() | Warp():
                     for var in declared_by(statement):
                         self.mention(var, scope)
                         self.results[var.id] = scope
@@ -240,7 +241,7 @@ def _separate_results(body: Body, escaping: set[int], ids: Ids) -> Body:
 
     def statement(stmt: Stmt) -> Stmt | Body:
         wanted = [var for var in declared_by(stmt) if var.id in escaping]
-        if not wanted or not isinstance(stmt, (Call, Atomic)):
+        if not wanted or not isinstance(stmt, (Call, Atomic, Warp)):
             return stmt
         fresh = {var.id: ids.var(var.name, var.type) for var in wanted}
         copies = [Assign(LVar(var), VarRef(fresh[var.id]), span=stmt.span) for var in wanted]

@@ -10,6 +10,7 @@ from sarek_numba.frontend.rules import (
     matching,
     operators,
     types,
+    warps,
 )
 from sarek_numba.frontend.rules.registry import Rule, lookup
 
@@ -25,4 +26,5 @@ __all__ = [
     "matching",
     "operators",
     "types",
+    "warps",
 ]

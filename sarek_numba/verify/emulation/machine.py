@@ -1,6 +1,7 @@
 """Blocks and threads of an emulated launch: one greenlet a thread, switched at barriers.
 
-Threads of a block run one after another, each until its next barrier; blocks run in order.
+Threads of a block run one after another, each until its next barrier or warp operation; blocks run
+in order.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any
 import greenlet
 import numpy as np
 
-from sarek_numba.errors import BarrierDivergence
+from sarek_numba import settings
+from sarek_numba.errors import BarrierDivergence, WarpDivergence
 from sarek_numba.frontend import language
 from sarek_numba.frontend.hints import NONE, Hints
-from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
+from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope, WarpOp
 from sarek_numba.verify.emulation.arrays import EmulatedArray, poisoned
 from sarek_numba.verify.emulation.numbers import convert
+from sarek_numba.verify.emulation.warps import Request, answers
 
 Dimensions = tuple[int, int, int]
 
@@ -60,6 +63,7 @@ class BlockState:
         self.grid = grid
         self.block = block
         self.block_idx = block_idx
+        self.warp = settings.warp_width() or 32
         self.dynamic = np.full(shared_bytes, 0xA5, np.uint8)
         self.shared: dict[Any, EmulatedArray] = {}
 
@@ -89,10 +93,28 @@ class EmulatedThread:
                 return state.grid[axis] * block_dim
 
     def barrier(self) -> None:
-        greenlet.getcurrent().parent.switch()
+        greenlet.getcurrent().parent.switch(None)
 
     def mem_fence(self, scope: FenceScope) -> None:
         """Threads run one at a time, so memory is always in order."""
+
+    def warp_size(self) -> int:
+        return self._state.warp
+
+    def warp_lane(self) -> int:
+        return self._linear() % self._state.warp
+
+    def _linear(self) -> int:
+        x, y, z = self._thread_idx
+        width, height, _ = self._state.block
+        return x + width * (y + height * z)
+
+    def warp(self, op: WarpOp, value: Any, lane: Any, width: Any) -> Any:
+        segment = self._state.warp if width is None else int(width)
+        return greenlet.getcurrent().parent.switch(Request(op, value, lane, segment))
+
+    def warp_barrier(self) -> None:
+        greenlet.getcurrent().parent.switch(Request(None))
 
     def shared_array(self, shape: Any, dtype: Any) -> EmulatedArray:
         """One array for each place in the source that asks, shared by the threads of the block."""
@@ -142,23 +164,45 @@ _OWN_FILES = (__file__, language.__file__)
 def run_block(state: BlockState, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     """Run every thread of a block to its end.
 
-    Raises BarrierDivergence when a thread ends while others of its block wait at a barrier.
+    Raises BarrierDivergence when a thread ends while others of its block wait at a barrier, and
+    WarpDivergence when only some threads of a warp come to a warp operation.
     """
     strands = [greenlet.greenlet(_thread) for _ in range(prod(state.block))]
-    waiting = []
+    asked: list[Request | None] = []
     for strand, place in zip(strands, places(state.block), strict=True):
-        strand.switch(EmulatedThread(state, place), function, arguments)
-        if not strand.dead:
-            waiting.append(strand)
-    while waiting:
+        asked.append(strand.switch(EmulatedThread(state, place), function, arguments))
+    while not all(strand.dead for strand in strands):
+        moved = False
+        for first in range(0, len(strands), state.warp):
+            moved = _run_warp(state, strands, asked, first) or moved
+        if moved:
+            continue
+        waiting = [strand for strand in strands if not strand.dead]
         if len(waiting) < len(strands):
             raise BarrierDivergence(
                 f"{len(strands) - len(waiting)} of {len(strands)} threads of block "
                 f"{state.block_idx} ended while the others wait at a barrier"
             )
-        for strand in waiting:
-            strand.switch()
-        waiting = [strand for strand in waiting if not strand.dead]
+        asked[:] = [strand.switch() for strand in strands]
+
+
+def _run_warp(
+    state: BlockState, strands: list[Any], asked: list[Request | None], first: int
+) -> bool:
+    """Let the threads of a warp go on if they wait for each other."""
+    lanes = range(first, min(first + state.warp, len(strands)))
+    alive = [lane for lane in lanes if not strands[lane].dead]
+    requests = [each for lane in alive if (each := asked[lane]) is not None]
+    if not requests:
+        return False
+    if len(requests) < len(lanes):
+        raise WarpDivergence(
+            f"{len(lanes) - len(requests)} of the {len(lanes)} threads of a warp of block "
+            f"{state.block_idx} do not reach a warp operation"
+        )
+    for lane, answer in zip(lanes, answers(requests, state.warp), strict=True):
+        asked[lane] = strands[lane].switch(answer)
+    return True
 
 
 def _thread(
