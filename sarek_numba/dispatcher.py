@@ -183,7 +183,7 @@ class Dispatcher:
         return stated_of(self.py_func, self.signature.names)
 
     def _specialise(
-        self, kinds: tuple[Kind, ...], index_bits: int, warp_width: int
+        self, kinds: tuple[Kind, ...], index_bits: int, warp_width: int = DEFAULT_WIDTH
     ) -> launching.Analysed:
         key = (kinds, index_bits)
         for specialisation in self._specialisations.get(key, ()):

@@ -6,11 +6,12 @@ import linecache
 from dataclasses import replace
 
 from sarek_numba.errors import Diagnostic, DivergentBarrier
-from sarek_numba.ir.nodes import Barrier, Call, Expr, Kernel, Warp
+from sarek_numba.ir.nodes import Barrier, Call, Expr, Kernel, Unary, UnOp, Warp
 from sarek_numba.ir.spelling import expr_text
 from sarek_numba.ir.uniformity import (
     BLOCK,
     WARP,
+    Control,
     Function,
     Synchronisation,
     Uniformity,
@@ -68,7 +69,7 @@ def _name(meeting: Meeting) -> str:
 def _diagnostic(sync: Synchronisation, meeting: Meeting, call: Call | None) -> Diagnostic:
     name = _name(meeting)
     what = f"{name} in {sync.stmt.function}()" if isinstance(sync.stmt, Call) else name
-    control = sync.control
+    control = _as_written(sync.control)
     condition = "a condition" if control.condition is None else _quoted(control.condition)
     notes: list[tuple[Span, str]] = []
     if control.condition is not None and control.condition.span is not None:
@@ -90,6 +91,14 @@ def _group(meeting: Meeting) -> str:
 
 def _note(meeting: Meeting) -> str:
     return f"this is not the same for all threads of a {_group(meeting)}"
+
+
+def _as_written(control: Control) -> Control:
+    """A negation that the compiler has made is told of the condition in the source."""
+    condition = control.condition
+    if isinstance(condition, Unary) and condition.op is UnOp.NOT and condition.span is None:
+        return _as_written(Control(control.level, condition.operand, control.way).others())
+    return control
 
 
 def _quoted(condition: Expr) -> str:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import sarek_numba as sarek
+from sarek_numba.execute import simulated_warp_width
+from tests.conformance import convergence_warps
 from tests.conformance.convergence import ACCEPTED, REFUSED, wait_if
 
 
@@ -42,3 +44,29 @@ def line_of_bug(kernel):
         if len(marked) == 1:
             return marked[0]
     raise AssertionError(f"{kernel.__name__} marks no line")
+
+
+@pytest.mark.parametrize("kernel", convergence_warps.ACCEPTED, ids=lambda k: k.__name__)
+def test_accepted_warps(kernel):
+    """A collective that whole warps reach compiles, runs without a finding, and alike on native."""
+    given, again = arguments(kernel), arguments(kernel)
+    with simulated_warp_width(4):
+        report = sarek.sanitize(kernel)[2, 8](*given)
+        assert report, str(report)
+        kernel.launch(*again, grid=2, block=8, device="native")
+    assert np.array_equal(given[0], again[0])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "condition"), convergence_warps.REFUSED, ids=lambda v: getattr(v, "__name__", "")
+)
+def test_refused_warps(kernel, condition):
+    """A collective that some threads of a warp may miss is refused, with the condition's text."""
+    with simulated_warp_width(4):
+        test_refused(kernel, condition)
+
+
+def test_size_of_the_corpus():
+    """At least 60 kernels that must be accepted, and 60 that must be refused."""
+    assert len(ACCEPTED) + len(convergence_warps.ACCEPTED) >= 60
+    assert len(REFUSED) + len(convergence_warps.REFUSED) >= 60
