@@ -92,6 +92,7 @@ class Statements(Expressions):
         self._parts = 0  # ids of variables of the printer's own count down from here
         self._structure: str | None = None
         self._loop_lead = ""
+        self._unroll = ""  # the line before the next loop
 
     def start(self, structure: str | None) -> None:
         """Begin a function; `structure` is the C type of its result if that is a tuple."""
@@ -196,6 +197,10 @@ class Statements(Expressions):
                 self._call_helper(results, function, args)
             case Atomic():
                 self._atomic(stmt)
+            case Pragma(hints=("unroll", *count), body=(For() as loop,)):
+                passes = f" {count[0]}" if count else ""
+                self._unroll = self.dialect.unroll.format(count=passes)
+                self._statement(loop)
             case Seq(body=body) | Pragma(body=body):
                 self.body(body)
             case Block(body=body):
@@ -297,8 +302,10 @@ class Statements(Expressions):
     # --- loops ---
 
     def _loop(self, head: str) -> None:
-        if self._loop_lead:
-            self.line(self._loop_lead)
+        for lead in (self._loop_lead, self._unroll):
+            if lead:
+                self.line(lead)
+        self._unroll = ""
         self.line(head)
 
     def _keep_apart(self, carried: tuple[Var, ...]) -> None:

@@ -511,6 +511,13 @@ def warp_barrier() -> None:
     current("warp_barrier").warp_barrier()
 
 
+def unroll(loop: range, count: int | None = None) -> range:
+    """The range itself; compiled, `count` passes of its loop become one, or all without it."""
+    if not isinstance(loop, range):
+        raise TypeError(f"sarek.unroll() takes a range, not {type(loop).__name__}")
+    return loop
+
+
 # --- what a later version has ---------------------------------------------------------------------
 
 
@@ -537,7 +544,6 @@ atomic = Atomics()
 warp = Warps()
 coopmat = NotYet("coopmat", "multiply tiles in shared memory")
 block = NotYet("block", "write the collective with sarek.shared.array and sarek.barrier()")
-unroll = NotYet("unroll", "write a plain range; device compilers unroll it")
 inline_source = NotYet("inline_source", "write it in Python")
 register_intrinsic = NotYet("register_intrinsic", "write a @sarek.function")
 register_type = NotYet("register_type", "use one array for each field")

@@ -156,6 +156,13 @@ class MakeRange:
 
 
 @dataclass(frozen=True, slots=True)
+class Unroll:
+    """`unroll` of (a range): the same range, `count` passes of whose loop become one; None: all."""
+
+    count: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Iterate:
     """`getiter` of (a range or a tuple): a tuple is unrolled, items converted to one type."""
 
@@ -341,6 +348,7 @@ What = (
     | Index
     | IndexTuple
     | MakeRange
+    | Unroll
     | Iterate
     | Next
     | MakeSlice

@@ -58,5 +58,40 @@ def atomic_sub_on_a_row(x, n, m):
     sarek.atomic.sub(m, 1, 1)
 
 
+def unroll_a_number(x, n):
+    for k in sarek.unroll(n):
+        x[k] = k
+
+
+def unroll_an_array(x, n):
+    for k in sarek.unroll(x, 2):
+        x[0] = k
+
+
+def unroll_by_a_variable(x, n):
+    for k in sarek.unroll(range(4), n):
+        x[k] = k
+
+
+def unroll_by_zero(x, n):
+    for k in sarek.unroll(range(4), 0):
+        x[k] = k
+
+
+def unroll_by_a_float(x, n):
+    for k in sarek.unroll(range(4), 2.0):
+        x[k] = k
+
+
+def unroll_without_a_range(x, n):
+    for k in sarek.unroll():
+        x[k] = k
+
+
+def unroll_of_three(x, n):
+    for k in sarek.unroll(range(4), 2, 3):
+        x[k] = k
+
+
 def atomic_and_of_python_spelling(x, n, ints):
     sarek.atomic.bitand(ints, 0, 1)

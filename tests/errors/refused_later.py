@@ -110,11 +110,6 @@ def printing(x, n):
     print(x[0], n)
 
 
-def unrolling(x, n):
-    for k in sarek.unroll(range(4), 4):
-        x[k] = k
-
-
 def inline_source(x, n):
     sarek.inline_source({"opencl": "x[0] = 1;"})
 

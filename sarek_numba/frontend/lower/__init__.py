@@ -23,7 +23,7 @@ from sarek_numba.frontend.lower.control import lower_regions
 from sarek_numba.frontend.lower.convert import cast
 from sarek_numba.frontend.lower.declare import declare
 from sarek_numba.frontend.lower.function import FunctionLowering
-from sarek_numba.frontend.lower.hinted import hinted
+from sarek_numba.frontend.lower.hinted import hinted, with_pragmas
 from sarek_numba.frontend.lower.parameters import array_info, array_parameter
 from sarek_numba.frontend.lower.program import Helper, Program, Scope
 from sarek_numba.frontend.lower.renumber import renumbered
@@ -104,7 +104,8 @@ def lower(
             index_bits=index_bits,
             span=typed.source.span_of_definition(),
         )
-        return hinted(renumbered(fold_temporaries(kernel, program.ids.temporaries)), current())
+        kernel = fold_temporaries(kernel, program.ids.temporaries)
+        return hinted(renumbered(with_pragmas(kernel, program.loop_hints)), current())
 
 
 def is_pure(typed: t.Typed, statement: ir.Assign) -> bool:

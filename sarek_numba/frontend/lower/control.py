@@ -232,8 +232,11 @@ def _for(lowering: FunctionLowering, head: Node, body: Regions, span: Span) -> N
             lowering.loop_items[reused] = item
         lower_regions(lowering, _without_test(lowering, head, body))
     lowered = tuple(collected)
-    emit = lowering.emitter.emit
-    emit(For(var, first, stop, step, _direction(step), lowered, span=span))
+    loop = For(var, first, stop, step, _direction(step), lowered, span=span)
+    hints = source.hints if isinstance(source, RangeValue) else ()
+    if hints:
+        lowering.program.loop_hints[var.id] = hints
+    lowering.emitter.emit(loop)
 
 
 def _picked(source: TupleValue, index: Expr, iterator: IteratorValue) -> Value:

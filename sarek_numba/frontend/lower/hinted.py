@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sarek_numba.frontend.hints import Hints
 from sarek_numba.frontend.lower.convert import int64
 from sarek_numba.frontend.lower.operators import larger, smaller, subtract
-from sarek_numba.ir.nodes import Body, Const, Expr, Kernel, Pragma, Subscript
-from sarek_numba.ir.walk import map_body_expressions, map_expr
+from sarek_numba.ir.nodes import Body, Const, Expr, For, Kernel, Pragma, Stmt, Subscript
+from sarek_numba.ir.walk import map_body, map_body_expressions, map_expr
 
 
 def hinted(kernel: Kernel, hints: Hints) -> Kernel:
@@ -22,6 +23,22 @@ def hinted(kernel: Kernel, hints: Hints) -> Kernel:
         pragma = Pragma(("max_threads", str(hints.max_threads)), kernel.body)
         kernel = replace(kernel, body=(pragma,))
     return kernel
+
+
+def with_pragmas(kernel: Kernel, hints: Mapping[int, tuple[str, ...]]) -> Kernel:
+    """The kernel with each loop whose variable has hints in a pragma of them."""
+    if not hints:
+        return kernel
+
+    def statement(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For) and stmt.var.id in hints:
+            return Pragma(hints[stmt.var.id], (stmt,), span=stmt.span)
+        return stmt
+
+    functions = tuple(
+        replace(function, body=map_body(function.body, statement)) for function in kernel.functions
+    )
+    return replace(kernel, body=map_body(kernel.body, statement), functions=functions)
 
 
 def _indexed(body: Body, hints: Hints) -> Body:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from numba.core import ir, types
@@ -62,6 +63,8 @@ def lower_operation(
             return constant_value(value, operation.result, span)
         case t.MakeRange():
             return _range(lowering, operation)
+        case t.Unroll(count):
+            return _unrolled(lowering, operation, count)
         case t.Iterate():
             return _iterate(lowering, operation, span)
         case t.Next():
@@ -196,7 +199,16 @@ def _range(lowering: FunctionLowering, operation: t.Operation) -> Value:
         bounds = [int64(0), *bounds]
     if len(bounds) == 2:
         bounds.append(int64(1))
-    return RangeValue(*map(Cell, bounds))
+    first, stop, step = map(Cell, bounds)
+    return RangeValue(first, stop, step)
+
+
+def _unrolled(lowering: FunctionLowering, operation: t.Operation, count: int | None) -> Value:
+    (argument,) = operation.arguments
+    assert isinstance(argument, ir.Var)
+    source = lowering.read(argument)
+    assert isinstance(source, RangeValue)
+    return replace(source, hints=("unroll",) if count is None else ("unroll", str(count)))
 
 
 def _iterate(lowering: FunctionLowering, operation: t.Operation, span: Span) -> Value:

@@ -58,6 +58,7 @@ class Program:
     functions: list[HelperFunction] = field(default_factory=list)
     helpers: dict[object, Helper] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    loop_hints: dict[int, tuple[str, ...]] = field(default_factory=dict)  # by the loop's variable
 
     def unique(self, name: str) -> str:
         """A name that no helper has yet."""

@@ -66,9 +66,12 @@ class View:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeValue:
+    """`hints` are those of the pragma that its loop is to stand in, if any."""
+
     first: Cell
     stop: Cell
     step: Cell
+    hints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +111,7 @@ def cells_of(value: Value) -> Iterator[Cell]:
             yield from shape
             yield offset
             yield from strides
-        case RangeValue(first, stop, step):
+        case RangeValue(first=first, stop=stop, step=step):
             yield from (first, stop, step)
         case IteratorValue(source):
             yield from cells_of(source)
