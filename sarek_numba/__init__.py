@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sarek_numba import stdlib
     from sarek_numba.dispatcher import kernel
     from sarek_numba.errors import (
         ArgumentCountError,
@@ -72,7 +73,6 @@ if TYPE_CHECKING:
         atomic,
         barrier,
         bfloat16,
-        block,
         block_dim,
         block_idx,
         bool_,
@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     )
     from sarek_numba.runtime.cache import clear_launch_cache
     from sarek_numba.runtime.registry import Device, device, devices, use_device
+    from sarek_numba.stdlib import block
     from sarek_numba.verify.compare import compare
     from sarek_numba.verify.emulate import emulate
     from sarek_numba.verify.sanitize import sanitize
@@ -132,7 +133,7 @@ _NAMES = {
         clear_launch_cache
     """,
     "sarek_numba.frontend.language": """
-        atomic barrier bfloat16 block block_dim block_idx bool_ complex64 complex128 const
+        atomic barrier bfloat16 block_dim block_idx bool_ complex64 complex128 const
         coopmat float16 float32 float64 global_idx global_thread_id grid grid_dim gridsize
         half_bits half_from_bits inline_source int8 int16 int32 int64 local mem_fence record
         register_intrinsic register_type shared superstep thread_idx uint8 uint16 uint32 uint64
@@ -159,7 +160,11 @@ _NAMES = {
     """,
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
-_MODULES = {"math": "sarek_numba.frontend.mathematics"}
+_MODULES = {
+    "block": "sarek_numba.stdlib.block",
+    "math": "sarek_numba.frontend.mathematics",
+    "stdlib": "sarek_numba.stdlib",
+}
 
 __all__ = [
     "ArgumentCountError",
@@ -248,6 +253,7 @@ __all__ = [
     "register_type",
     "sanitize",
     "shared",
+    "stdlib",
     "superstep",
     "thread_idx",
     "uint8",

@@ -28,7 +28,16 @@ from sarek_numba.frontend.rules.complexes import complex_attribute
 from sarek_numba.frontend.rules.registry import name_of
 from sarek_numba.frontend.rules.types import constructor, numba_type, refused
 from sarek_numba.frontend.typed import Constant, Operation, TupleItem, Type, Typed
-from sarek_numba.frontend.weak import Refusal, WeakFloat, WeakInt, describe, tuple_of
+from sarek_numba.frontend.weak import (
+    Refusal,
+    Weak,
+    WeakFloat,
+    WeakInt,
+    describe,
+    dtype_of,
+    is_number,
+    tuple_of,
+)
 
 Instantiate = Callable[[FunctionType, tuple[Type, ...]], Typed]
 
@@ -149,6 +158,8 @@ def attribute(owner: Type, name: str) -> tuple[Type, Operation | None, Any]:
         return (*complex_attribute(owner, name), MISSING)
     if isinstance(owner, CompileTime):
         return _object_attribute(owner.value, name)
+    if name == "dtype" and is_number(owner):
+        return _dtype(owner), None, MISSING
     raise Refusal(
         f"{describe(owner)} has no attribute {name!r} in a kernel",
         "use operators and the functions of math, numpy and sarek.math",
@@ -178,6 +189,17 @@ def _array_attribute(array: Type, name: str) -> tuple[Type, Operation | None]:
         closest(name, _ARRAY_NAMES) or "an array has shape, size, ndim, T and dtype",
         UnknownName,
     )
+
+
+def _dtype(number: Type) -> Type:
+    """The element type of a strong number, as NumPy's scalars have one."""
+    if isinstance(number, Weak):
+        raise Refusal(
+            f"{describe(number)} has no dtype, as in Python",
+            "convert it first, as in sarek.int32(x)",
+            UnknownName,
+        )
+    return CompileTime(dtype_of(number))
 
 
 def _field(items: Type, name: str) -> tuple[Type, Operation]:

@@ -49,6 +49,9 @@ class ThreadContext(Protocol):
     def constant_array(self, array: Any) -> Any:
         """A read-only copy of a constant array."""
 
+    def agree(self, value: Any) -> Any:
+        """The value at the element type that the threads of the block give it together."""
+
     def atomic(self, op: AtomicOp, array: Any, index: Any, value: Any, compare: Any) -> Any:
         """Do an atomic operation and give the old element."""
 
@@ -543,7 +546,6 @@ class NotYet:
 atomic = Atomics()
 warp = Warps()
 coopmat = NotYet("coopmat", "multiply tiles in shared memory")
-block = NotYet("block", "write the collective with sarek.shared.array and sarek.barrier()")
 inline_source = NotYet("inline_source", "write it in Python")
 register_intrinsic = NotYet("register_intrinsic", "write a @sarek.function")
 register_type = NotYet("register_type", "use one array for each field")

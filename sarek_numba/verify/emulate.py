@@ -139,7 +139,7 @@ class _Substitution:
         if isinstance(value, ModuleType) or _is_namespace(value):
             return _Proxy(value, self)
         if isinstance(value, DeviceFunction):
-            return self.function(value.function)
+            return value.emulated(self.function(value.function))
         if _is_compiled_by_numba(value):
             return self.function(value.py_func)
         if isinstance(value, tuple):

@@ -80,14 +80,6 @@ def coopmat_fragment(x, n):
     f = sarek.coopmat.fragment(sarek.coopmat.Config(16, 16, 16), "a")
 
 
-def block_reduction(x, n):
-    x[0] = sarek.block.reduce_sum(x[sarek.thread_idx.x])
-
-
-def block_scan(x, n):
-    x[0] = sarek.block.scan_sum(x[sarek.thread_idx.x])
-
-
 def function_as_argument(x, n):
     x[0] = apply(adder, 1.0)
 

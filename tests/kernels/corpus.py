@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.kernels import (
     atomics,
     atomics_typed,
+    collectives,
     complexes,
     control,
     elementwise,
@@ -27,5 +28,6 @@ MODULES = (
     complexes,
     matching,
     warps,
+    collectives,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

@@ -66,6 +66,7 @@ class BlockState:
         self.warp = settings.warp_width() or 32
         self.dynamic = np.full(shared_bytes, 0xA5, np.uint8)
         self.shared: dict[Any, EmulatedArray] = {}
+        self.given: list[Any] = []
 
 
 class EmulatedThread:
@@ -117,11 +118,26 @@ class EmulatedThread:
         greenlet.getcurrent().parent.switch(Request(None))
 
     def shared_array(self, shape: Any, dtype: Any) -> EmulatedArray:
-        """One array for each place in the source that asks, shared by the threads of the block."""
-        site = _call_site()
+        """One array for each place in the source that asks, shared by the threads of the block.
+
+        A device function asks for one of each type that it is called with.
+        """
+        site = (*_call_site(), shape, np.dtype(dtype))
         if site not in self._state.shared:
             self._state.shared[site] = poisoned(shape, dtype, self._state.hints)
         return self._state.shared[site]
+
+    def agree(self, value: Any) -> Any:
+        """Strong values decide the element type; a Python int or float takes it."""
+        state = self._state
+        if len(state.given) == prod(state.block):
+            state.given = []  # of the collective before
+        given = state.given
+        given.append(value)
+        self.barrier()
+        strong = [each.dtype for each in given if isinstance(each, np.generic)]
+        dtype = np.result_type(*strong) if strong else np.asarray(value).dtype
+        return convert(value, dtype)
 
     def dynamic_shared(self, offset: int, dtype: Any) -> EmulatedArray:
         kind = np.dtype(dtype)

@@ -1,0 +1,99 @@
+"""Checks of host arguments, and how work is divided, alike for all algorithms."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sarek_numba.errors import ArgumentTypeError, InvalidArgument
+from sarek_numba.runtime.registry import Device
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Where: TypeAlias = str | Device | None
+
+ELEMENTS = tuple(
+    map(
+        np.dtype,
+        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split(),
+    )
+)
+INTEGERS = tuple(dtype for dtype in ELEMENTS if dtype.kind in "iu")
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+_SEGMENT = 16384  # elements below which a segment is not worth a block of its own
+_SEGMENTS = 64
+
+
+def check_array(
+    function: str,
+    parameter: str,
+    given: Any,
+    dtypes: tuple[np.dtype[Any], ...] = ELEMENTS,
+    ndim: int | None = 1,
+) -> Array:
+    """The array in C order. `ndim` None takes any number of axes."""
+    if not isinstance(given, np.ndarray):
+        raise ArgumentTypeError(
+            f"{function}(): '{parameter}' is {_article(type(given).__name__)}, not a NumPy array\n"
+            f"  hint: np.asarray({parameter})"
+        )
+    if given.dtype not in dtypes:
+        names = ", ".join(dtype.name for dtype in dtypes)
+        raise ArgumentTypeError(
+            f"{function}(): '{parameter}' has elements of type {given.dtype}; it takes {names}\n"
+            f"  hint: convert it with {parameter}.astype(...)"
+        )
+    if ndim is not None and given.ndim != ndim:
+        axes = "1 axis" if ndim == 1 else f"{ndim} axes"
+        raise InvalidArgument(
+            f"{function}(): '{parameter}' has shape {given.shape}; it takes an array of {axes}\n"
+            f"  hint: {parameter}.ravel() has one axis, {parameter}.reshape(...) as many as given"
+        )
+    return np.ascontiguousarray(given) if given.ndim else given
+
+
+def check_integer(function: str, parameter: str, given: Any, least: int, most: int) -> int:
+    """A Python or NumPy integer in [least, most]."""
+    if isinstance(given, bool | np.bool_) or not isinstance(given, int | np.integer):
+        raise ArgumentTypeError(
+            f"{function}(): '{parameter}' is {_article(type(given).__name__)}, not an integer\n"
+            f"  hint: int({parameter})"
+        )
+    if not least <= given <= most:
+        raise InvalidArgument(
+            f"{function}(): '{parameter}' is {given}, which is not in [{least}, {most}]\n"
+            f"  hint: choose one in that range"
+        )
+    return int(given)
+
+
+def check_length(function: str, parameter: str, given: Array, length: int, other: str) -> None:
+    """As many elements as another argument."""
+    if len(given) != length:
+        raise InvalidArgument(
+            f"{function}(): '{parameter}' has {len(given)} elements, '{other}' {length}\n"
+            "  hint: pass arrays of one length"
+        )
+
+
+def _article(word: str) -> str:
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
+
+
+def segments(count: int) -> tuple[int, np.uint64]:
+    """How many segments `count` elements are divided into, and how long each but the last is.
+
+    A function of the count alone, so that results are the same on all devices. The length is
+    unsigned, which tells the compiler that no index made of it is negative.
+    """
+    number = min(max(1, count // _SEGMENT), _SEGMENTS)
+    length = -(-count // number)
+    return max(1, -(-count // max(1, length))), np.uint64(length)
+
+
+def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type in which NumPy adds up: 64 bits for integers and bools."""
+    if dtype.kind in "bi":
+        return np.dtype(np.int64)
+    return np.dtype(np.uint64) if dtype.kind == "u" else dtype
