@@ -39,7 +39,7 @@ def write_kept(out: Any, x: Any, mask: Any, ends: Any, segment: Any) -> None:
 
 
 def compact(x: Array, mask: Array, *, device: Where = None) -> Array:
-    """The elements of x, of shape (n,), where the bool array mask, of shape (n,), holds: x[mask]."""
+    """x[mask]: the elements of x, of shape (n,), where the bools of mask, of shape (n,), hold."""
     given = check_array("compact", "x", x)
     chosen = check_array("compact", "mask", mask, (np.dtype(bool),))
     check_length("compact", "mask", chosen, len(given), "x")
