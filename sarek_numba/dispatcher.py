@@ -26,12 +26,13 @@ from sarek_numba import settings
 from sarek_numba.errors import ArgumentCountError, Diagnostic, LaunchError, UnsupportedConstruct
 from sarek_numba.frontend.complexes import WEAK_COMPLEX
 from sarek_numba.frontend.hints import NAMES, NONE, Hints, read_hints
+from sarek_numba.frontend.records import RecordType
 from sarek_numba.frontend.typed import Captured
 from sarek_numba.frontend.warps import DEFAULT_WIDTH
 from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT
 from sarek_numba.ir.needs import Need
 from sarek_numba.ir.nodes import Kernel
-from sarek_numba.ir.types import ArrayInfo, Pair, Scalar
+from sarek_numba.ir.types import ArrayInfo, Pair, Record, Scalar
 from sarek_numba.runtime import launch as launching
 from sarek_numba.runtime.annotations import read_annotation, stated_of
 from sarek_numba.runtime.arguments import (
@@ -276,8 +277,12 @@ def _kind_of_stated(stated: Stated) -> Kind:
 def numba_type(kind: Kind) -> Any:
     """The Numba type that inference starts from."""
     match kind:
-        case ArrayInfo(element=Scalar()):
-            dtype = from_dtype(np.dtype(element_of(kind).value))
+        case ArrayInfo():
+            element = element_of(kind)
+            if isinstance(element, Record):
+                dtype = RecordType(element)
+            else:
+                dtype = from_dtype(np.dtype(element.value))
             layout: Any = kind.layout
             return types.Array(dtype, kind.ndim, layout, readonly=not kind.writable)
         case Scalar() | Pair():
@@ -290,8 +295,6 @@ def numba_type(kind: Kind) -> Any:
             return WEAK_COMPLEX
         case None:
             return types.none
-        case ArrayInfo():
-            raise AssertionError("arrays of arguments have scalar elements")
         case _:
             assert_never(kind)
 

@@ -12,6 +12,7 @@ from sarek_interp.code import Context, Evaluate, Interval, Value, refuse, scalar
 from sarek_interp.machine import FALSE, Lanes, Machine, Mask
 from sarek_interp.operators import flagged, lane_value, range_of
 from sarek_interp.pairs import part_of
+from sarek_interp.views import whole_name
 from sarek_numba.errors import OutOfBounds, UnboundRead
 from sarek_numba.ir import semantics
 from sarek_numba.ir.nodes import (
@@ -180,7 +181,7 @@ def _subscript(c: Context, expr: Subscript) -> Value:
     i, e = index.evaluate, extent.evaluate
     wrap = expr.wrap and range_of(index)[0] < 0
     site = c.access_site(expr.span, expr.array, expr.part, ("subscript", expr.axis))
-    name, axis = expr.array.name, expr.axis
+    name, axis = whole_name(expr.array.name), expr.axis
 
     def run(m: Machine) -> Lanes:
         given, size = i(m), e(m)

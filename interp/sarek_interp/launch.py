@@ -27,7 +27,7 @@ from sarek_interp.statements import (
     compile_locals,
 )
 from sarek_interp.variables import constant_size
-from sarek_interp.views import view_of
+from sarek_interp.views import view_of, whole_name
 from sarek_interp.warps import order_of
 from sarek_numba.ir import semantics
 from sarek_numba.ir.depth import deep_recursion
@@ -214,8 +214,9 @@ def _bound(compiled: Compiled, arguments: Sequence[Any], order: Order) -> dict[i
         element = scalar(param.array.element, None)
         traced = param.var.id in compiled.traced
         pairs = param.array.pairs
-        view = view_of(param, memory.size // (element.bits // 8 * (1 + pairs)), by_role)
-        bindings.append(Binding(param.var.name, element, memory, traced, view, pairs))
+        view = view_of(param, memory.size, by_role)
+        name = whole_name(param.var.name)
+        bindings.append(Binding(name, element, memory, traced, view, pairs))
         slots.append(slot)
     values.update(zip(slots, global_storages(bindings, order), strict=True))
     return values

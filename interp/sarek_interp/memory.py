@@ -22,7 +22,7 @@ from sarek_interp import races
 from sarek_interp.machine import Lanes, Machine, Mask, Selection
 from sarek_interp.order import Order
 from sarek_interp.races import Conflict, Shadow
-from sarek_interp.views import Subscripts, View
+from sarek_interp.views import RecordView, Subscripts, View
 from sarek_numba.errors import DataRace, OutOfBounds, UninitialisedRead
 from sarek_numba.ir.types import MemSpace, Scalar
 
@@ -56,7 +56,7 @@ class Storage:
         length: int,
         pitch: int = 0,
         tracing: Tracing | None = None,
-        view: View | None = None,
+        view: View | RecordView | None = None,
         pairs: bool = False,
     ) -> None:
         self.name = name
@@ -274,9 +274,10 @@ class Storage:
         if self._pitch:
             element %= self._pitch
         element //= 1 + paired
-        index = element if self._view is None else self._view.subscripts(element)
-        text = index if isinstance(index, int) else ", ".join(map(str, index))
-        return index, f"'{self.name}[{text}]'"
+        if self._view is None:
+            return element, f"'{self.name}[{element}]'"
+        index, words = self._view.named(self.name, element)
+        return index, f"'{words}'"
 
     def _report_race(
         self,
@@ -371,7 +372,7 @@ class Binding:
     scalar: Scalar
     memory: Bytes
     traced: bool
-    view: View | None = None
+    view: View | RecordView | None = None
     pairs: bool = False
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sarek_numba.ir.layout import layout_of
 from sarek_numba.ir.nodes import ParamDecl
-from sarek_numba.ir.types import OffsetOf, Role, ShapeOf, StrideOf, UserArgument
+from sarek_numba.ir.records import element_named
+from sarek_numba.ir.types import OffsetOf, Record, Role, ShapeOf, StrideOf, UserArgument
 
 Subscripts = int | tuple[int, ...]
 
@@ -22,6 +24,11 @@ class View:
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+
+    def named(self, name: str, element: int) -> tuple[Subscripts, str]:
+        """The subscripts of an element of the array `name`, and the element in words."""
+        index = self.subscripts(element)
+        return index, f"{name}[{in_words(index)}]"
 
     def subscripts(self, element: int) -> Subscripts:
         """The subscripts that name an element of the buffer; its own number where none do."""
@@ -43,13 +50,48 @@ class View:
         return found[0] if len(found) == 1 else tuple(found)
 
 
-def view_of(param: ParamDecl, elements: int, values: Mapping[Role, int]) -> View | None:
-    """The view of an array parameter in a buffer of `elements`; None where its shape is not told.
+@dataclass(frozen=True, slots=True)
+class RecordView:
+    """A view of records through a base whose elements have `width` bytes."""
+
+    view: View
+    record: Record
+    width: int
+
+    def named(self, name: str, element: int) -> tuple[Subscripts, str]:
+        """The subscripts of the record, and the number that an element of the base is."""
+        at, byte = divmod(element * self.width, layout_of(self.record).size)
+        index, words = self.view.named(name, at)
+        return index, f"{words}{element_named(self.record, byte)}"
+
+
+def whole_name(name: str) -> str:
+    """The user's name of an array: a base or a field of its records is named behind a point."""
+    return name.partition(".")[0]
+
+
+def in_words(index: Subscripts) -> str:
+    """Subscripts as they stand between brackets."""
+    return str(index) if isinstance(index, int) else ", ".join(map(str, index))
+
+
+def view_of(param: ParamDecl, size: int, values: Mapping[Role, int]) -> View | RecordView | None:
+    """The view of an array parameter in a buffer of `size` bytes; None where its shape is not told.
 
     `values` are those of the launch's scalar parameters by role.
     """
     if param.array is None or not isinstance(param.role, UserArgument):
         return None
+    width = layout_of(param.array.element).size
+    if param.array.record is None:
+        return _plain_view(param, size // (width * (1 + param.array.pairs)), values)
+    view = _plain_view(param, size // layout_of(param.array.record).size, values)
+    return None if view is None else RecordView(view, param.array.record, width)
+
+
+def _plain_view(param: ParamDecl, elements: int, values: Mapping[Role, int]) -> View | None:
+    assert param.array is not None
+    assert isinstance(param.role, UserArgument)
     argument, axes = param.role.argument, range(param.array.ndim)
     offset = values.get(OffsetOf(argument), 0)
     told = [values.get(ShapeOf(argument, axis)) for axis in axes]

@@ -22,6 +22,7 @@ from sarek_numba.frontend import language, rules
 from sarek_numba.frontend.complexes import WEAK_COMPLEX, is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.functions import DeviceFunction
+from sarek_numba.frontend.records import RecordType, is_record_array
 from sarek_numba.frontend.rules.arrays import array_attribute, is_captured_array
 from sarek_numba.frontend.rules.builtins import refused_builtin
 from sarek_numba.frontend.rules.complexes import complex_attribute
@@ -152,6 +153,9 @@ def attribute(owner: Type, name: str) -> tuple[Type, Operation | None, Any]:
     """
     if isinstance(owner, types.Array):
         return (*_array_attribute(owner, name), MISSING)
+    if isinstance(owner, RecordType):
+        operation = rules.records.attribute(owner, name)
+        return operation.result, operation, MISSING
     if isinstance(owner, types.BaseTuple):
         return (*_field(owner, name), MISSING)
     if is_complex(owner):
@@ -174,7 +178,9 @@ _ARRAY_NAMES = ("shape", "size", "ndim", "T", "dtype")
 
 def _array_attribute(array: Type, name: str) -> tuple[Type, Operation | None]:
     if name == "dtype":
-        return CompileTime(np.dtype(array.dtype.name)), None
+        element = array.dtype
+        found = element.dtype if isinstance(element, RecordType) else np.dtype(element.name)
+        return CompileTime(found), None
     operation = array_attribute(array, name)
     if operation is not None:
         return operation.result, operation
@@ -186,7 +192,9 @@ def _array_attribute(array: Type, name: str) -> tuple[Type, Operation | None]:
         )
     raise Refusal(
         f"an array has no attribute {name!r}",
-        closest(name, _ARRAY_NAMES) or "an array has shape, size, ndim, T and dtype",
+        _hint_of_field(array, name)
+        or closest(name, _ARRAY_NAMES)
+        or "an array has shape, size, ndim, T and dtype",
         UnknownName,
     )
 
@@ -200,6 +208,13 @@ def _dtype(number: Type) -> Type:
             UnknownName,
         )
     return CompileTime(dtype_of(number))
+
+
+def _hint_of_field(array: Type, name: str) -> str | None:
+    """What to write for `p.x` of an array of records."""
+    if is_record_array(array) and name in array.dtype.names:
+        return f"write p[i].{name}, or p[{name!r}] for the field of all elements"
+    return None
 
 
 def _field(items: Type, name: str) -> tuple[Type, Operation]:

@@ -27,12 +27,13 @@ class PlacedArray(types.Array):  # type: ignore[misc] # Numba ships no types
         layout: str,
         space: MemSpace,
         extents: tuple[int, ...] | None = None,
+        aligned: bool = True,
     ) -> None:
         self.space = space
         self.extents = extents
         readonly = space is MemSpace.CONSTANT
         name = f"{space.value} array({dtype}, {ndim}d, {layout}, {extents})"
-        super().__init__(dtype, ndim, layout, readonly=readonly, name=name)
+        super().__init__(dtype, ndim, layout, readonly=readonly, name=name, aligned=aligned)
 
     @property
     def key(self) -> Any:
@@ -51,6 +52,7 @@ class PlacedArray(types.Array):  # type: ignore[misc] # Numba ships no types
             self.ndim if ndim is None else ndim,
             self.layout if layout is None else layout,
             self.space,
+            aligned=self.aligned,
         )
 
 

@@ -20,11 +20,13 @@ from sarek_numba.errors import (
     raise_diagnostics,
 )
 from sarek_numba.frontend import opcodes, syntax
+from sarek_numba.frontend.aliases import check_aliases
 from sarek_numba.frontend.bytecode import interpret, unbound
 from sarek_numba.frontend.context import Context
 from sarek_numba.frontend.extensions import CompileTime, SliceType
 from sarek_numba.frontend.inferer import Inferer, different, findings
 from sarek_numba.frontend.notes import notes_on
+from sarek_numba.frontend.records import passed
 from sarek_numba.frontend.source import Source, read
 from sarek_numba.frontend.typed import Call, Captured, Parameter, Type, Typed
 from sarek_numba.frontend.weak import Refusal, describe, join
@@ -72,6 +74,7 @@ class _Stage:
         self._check_unbound(inferer)
         result = self._result(inferer)
         self._check_array_joins(inferer)
+        self.diagnostics += check_aliases(inferer)
         raise_diagnostics(_ordered(self.diagnostics))
         _drop_undefined(inferer.func_ir)
         return self._typed(inferer, result)
@@ -175,6 +178,7 @@ class _Stage:
                     else "pass the array as an argument and store into it",
                 )
                 continue
+            kind = passed(kind)
             try:
                 joined = kind if result is None else join(result, kind)
             except Refusal as refusal:

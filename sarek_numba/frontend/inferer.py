@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import inspect
 import operator
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -36,10 +37,13 @@ from sarek_numba.frontend.context import (
 )
 from sarek_numba.frontend.extensions import CompileTime, SliceType
 from sarek_numba.frontend.functions import DeviceFunction
+from sarek_numba.frontend.language import RecordConstructor
 from sarek_numba.frontend.reads import read_by_statement
+from sarek_numba.frontend.records import RecordMethod, passed
+from sarek_numba.frontend.rules import records
 from sarek_numba.frontend.rules.calls import bound_arguments, bound_fields, is_named_tuple
 from sarek_numba.frontend.rules.complexes import conjugate_takes, conjugated
-from sarek_numba.frontend.rules.registry import bind, name_of
+from sarek_numba.frontend.rules.registry import bind, bind_to, name_of
 from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.typed import (
     Argument,
@@ -49,6 +53,7 @@ from sarek_numba.frontend.typed import (
     Default,
     MakeTuple,
     Operation,
+    SetField,
     TupleItem,
     Type,
 )
@@ -300,6 +305,8 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         if not target.is_temp:
             name = target.unversioned_name
             hint = "convert one of them, or use two names"
+            if any(each.startswith("a reference to a") for each in (first, second)):
+                hint = "take a copy of the element, as in p[i].copy()"
             if "None" in (first, second):
                 hint = "give it a number on every path"
             elif first.startswith("the function "):
@@ -359,6 +366,10 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
             bind("conjugate", conjugate_takes, tuple(expr.args), dict(expr.kws))
             self._settle(expr, target.name, conjugated(callee), (expr.func,))
             return
+        if isinstance(callee, RecordMethod):
+            bind_to("copy", _NO_ARGUMENTS, tuple(expr.args), dict(expr.kws))
+            self._settle(expr, target.name, records.copy(callee), (expr.func,))
+            return
         if not isinstance(callee, CompileTime):
             hint = "index it with [ ]" if isinstance(callee, types.Array) else None
             raise Refusal(
@@ -371,6 +382,9 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         if is_named_tuple(callee.value):
             self._call_named_tuple(target, expr, callee.value)
             return
+        if isinstance(callee.value, RecordConstructor):
+            self._make_record(target, expr, callee.value)
+            return
         keywords = dict(expr.kws)
         named = {name: self.typevars[v.name].type for name, v in keywords.items()}
         name = self._written(expr.func, callee.value)
@@ -382,6 +396,12 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
             refusal.operand = _as_written(refusal.operand, expr, variables)
             raise
         self._settle(expr, target.name, operation, variables)
+
+    def _make_record(self, target: ir.Var, expr: Any, constructor: RecordConstructor) -> None:
+        given = records.constructed(constructor, tuple(expr.args), dict(expr.kws))
+        kinds = {name: self.typevars[v.name].type for name, v in given.items()}
+        operation = records.make(constructor, kinds)
+        self._settle(expr, target.name, operation, tuple(given.values()))
 
     def _written(self, variable: ir.Var, callee: Any) -> str:
         """A callee as the kernel writes it."""
@@ -405,7 +425,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         """The type of an argument as the callee sees it."""
         if isinstance(argument, Default):
             return generalise(argument.type)
-        return generalise(self.typevars[argument.name].type)
+        return passed(generalise(self.typevars[argument.name].type))
 
     # --- statements -------------------------------------------------------------------------------
 
@@ -414,12 +434,20 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
 
         def compute() -> None:
             operation = find_rule(operator.setitem)(*self._types(variables))
-            self._settle(inst, None, operation, variables)
+            of_field = isinstance(operation.what, SetField)
+            self._settle(inst, None, operation, variables[::2] if of_field else variables)
 
         self._step(compute, inst.loc)
 
     def typeof_setattr(self, inst: Any) -> None:
-        self._refuse(inst, "a store into an attribute", "store into an element of an array")
+        variables = (inst.target, inst.value)
+
+        def compute() -> None:
+            owner, value = self._types(variables)
+            operation = records.set_attribute(owner, inst.attr, value)
+            self._settle(inst, None, operation, variables)
+
+        self._step(compute, inst.loc)
 
     def typeof_delitem(self, inst: Any) -> None:
         self._refuse(inst, "`del`", "leave the name alone, or store zero into the element")
@@ -434,6 +462,8 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         refusal = Refusal(f"{what} is not part of the kernel language", hint, UnsupportedConstruct)
         self._step(lambda: _raise(refusal), inst.loc)
 
+
+_NO_ARGUMENTS = inspect.Signature()
 
 _REFUSED_EXPRESSIONS: dict[str, tuple[str, str | None]] = {
     "build_list": ("a list cannot be used in a kernel", "use sarek.local.array, or a tuple"),

@@ -318,6 +318,59 @@ complex64 = DType("complex64")
 complex128 = DType("complex128")
 
 
+class RecordConstructor(DType):
+    """A record type: `sarek.record(dtype)`. Called, it makes a record of the fields' values.
+
+    It is an annotation (`Particle[:]`), an element type of arrays, and NumPy takes it for a dtype.
+    """
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+
+    @property
+    def scalar(self) -> Any:
+        """The IR type."""
+        from sarek_numba.ir.records import record_of
+
+        return record_of(self.dtype)
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        """A record with these fields, those left out zero; positions are those of the fields."""
+        made = np.zeros((), np.dtype((np.record, self.dtype)))
+        for name, value in self.given(values, named).items():
+            made[name] = value
+        return made[()]
+
+    def given(self, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """What a call gives each field. Raises TypeError."""
+        names = self.dtype.names or ()
+        if len(values) > len(names):
+            raise TypeError(f"{self!r} has {len(names)} fields, and {len(values)} are given")
+        fields = dict(zip(names, values, strict=False))
+        for name, value in named.items():
+            if name not in names:
+                raise TypeError(f"{self!r} has no field {name!r}")
+            if name in fields:
+                raise TypeError(f"{self!r} is given its field {name!r} twice")
+            fields[name] = value
+        return fields
+
+    def __repr__(self) -> str:
+        return f"sarek.record({', '.join(self.dtype.names or ())})"
+
+
+_record_types: dict[np.dtype[Any], RecordConstructor] = {}
+
+
+def record(dtype: Any) -> RecordConstructor:
+    """The record type of a structured dtype, `sarek.record(dtype)(x=1, y=2)` a record of it."""
+    kind = np.dtype(dtype)
+    if kind.names is None:
+        raise TypeError(f"sarek.record() takes a structured dtype, not {kind}")
+    known = _record_types.get(kind)
+    return known if known is not None else _record_types.setdefault(kind, RecordConstructor(kind))
+
+
 # --- memory ---------------------------------------------------------------------------------------
 
 
@@ -549,7 +602,6 @@ coopmat = NotYet("coopmat", "multiply tiles in shared memory")
 inline_source = NotYet("inline_source", "write it in Python")
 register_intrinsic = NotYet("register_intrinsic", "write a @sarek.function")
 register_type = NotYet("register_type", "use one array for each field")
-record = NotYet("record", "use one array for each field")
 variant = NotYet("variant", "use an integer tag and one array for each field")
 half_bits = NotYet("half_bits", "use float32")
 half_from_bits = NotYet("half_from_bits", "use float32")

@@ -28,6 +28,8 @@ def read_by_statement(statement: ir.Stmt) -> list[str]:
         return read_by_value(statement.value)
     if isinstance(statement, ir.SetItem):
         return [statement.target.name, statement.index.name, statement.value.name]
+    if isinstance(statement, ir.SetAttr):
+        return [statement.target.name, statement.value.name]
     if isinstance(statement, ir.Branch):
         return [statement.cond.name]
     if isinstance(statement, ir.Return):

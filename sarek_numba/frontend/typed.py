@@ -15,10 +15,12 @@ followed by a call of `barrier`.
 - `types.BaseTuple` (UniTuple, Tuple): its `types` are the items';
 - `extensions.RangeType`, `extensions.IteratorType`: of `getiter` and `iternext`;
 - `extensions.CompileTime` and `types.NoneType`: nothing to compute; drop the assignment;
+- `records.RecordType`: a reference or a value; `records.RecordMethod` is a record too;
 - `extensions.SliceType`: slices exist only as indices, made by `MakeSlice` or `Constant(slice)`.
 
 `Typed.operations` gives the instructions that compute something an `Operation`. Its key is the
-value of an assignment (`ir.Expr`, `ir.Global`, `ir.FreeVar`, `ir.Const`) or a `SetItem` statement.
+value of an assignment (`ir.Expr`, `ir.Global`, `ir.FreeVar`, `ir.Const`), or a `SetItem` or
+`SetAttr` statement.
 Without an entry are: `phi`, `cast`, `ir.Var` and `ir.Arg` values (copies), `build_tuple`,
 `exhaust_iter` (the tuple itself), `pair_first` and `pair_second` of an `iternext`, and whatever is
 only compile-time.
@@ -334,6 +336,49 @@ class Call:
     callee: Typed
 
 
+@dataclass(frozen=True, slots=True)
+class GetField:
+    """(record): a field of it, by name: a number, a record, or an array."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldView:
+    """(array of records): the field of every element, as an array."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetField:
+    """(record, value): store into a field; a number is converted to its type."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetRecord:
+    """(array of records, index, record): store a whole record into an element."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindMethod:
+    """(record): the record itself, of which a method is about to be called."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRecord:
+    """(record): a value of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class MakeRecord:
+    """(values of the fields `names`): a value; what is not given is zero."""
+
+    names: tuple[str, ...]
+
+
 What = (
     Constant
     | Binary
@@ -373,6 +418,13 @@ What = (
     | WarpLane
     | Warp
     | Call
+    | GetField
+    | FieldView
+    | SetField
+    | SetRecord
+    | BindMethod
+    | CopyRecord
+    | MakeRecord
 )
 
 

@@ -1,13 +1,14 @@
 """Sizes, alignments and offsets of every element type: the C ABI, for the host and every device.
 
-A record is laid out as a C structure. A variant is a structure of an int32 tag, which is the
-position of the constructor in the declaration, and a union of the payloads, each a structure of its
-own. An array is as many elements side by side; where an array stands as a value, it is its 64-bit
-address.
+A record is laid out as a C structure, unless it says where its fields are. A variant is a structure
+of an int32 tag, which is the position of the constructor in the declaration, and a union of the
+payloads, each a structure of its own. An array is as many elements side by side; where an array
+stands as a value, it is its 64-bit address.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,7 @@ from typing import assert_never
 from sarek_numba.ir.types import (
     Array,
     ElementType,
+    FixedArray,
     Record,
     Scalar,
     TupleType,
@@ -47,8 +49,12 @@ def layout_of(type: ElementType) -> Layout:
             return Layout(0, 1)
         case Vec() | Array():
             return Layout(ADDRESS_BYTES, ADDRESS_BYTES)
-        case Record(fields=fields):
+        case Record(fields=fields, offsets=None):
             return _structure(layout_of(part) for _, part in fields)
+        case Record():
+            return _placed(type)
+        case FixedArray(element=element, shape=shape):
+            return array_layout(element, math.prod(shape))
         case TupleType(items=items):
             return _structure(map(layout_of, items))
         case Variant():
@@ -61,6 +67,14 @@ def array_layout(element: ElementType, count: int) -> Layout:
     """The layout of `count` elements side by side."""
     one = layout_of(element)
     return Layout(one.size * count, one.alignment)
+
+
+def packed(name: str, fields: tuple[tuple[str, ElementType], ...]) -> Record:
+    """A record whose fields follow each other without room between or behind them."""
+    ends = [0]
+    for _, part in fields:
+        ends.append(ends[-1] + layout_of(part).size)
+    return Record(name, fields, tuple(ends[:-1]), ends[-1])
 
 
 def field_offset(record: Record, name: str) -> int:
@@ -90,6 +104,18 @@ def _structure(parts: Iterable[Layout]) -> Layout:
         end = start + part.size
         alignment = max(alignment, part.alignment)
     return Layout(_aligned(end, alignment), alignment, tuple(offsets))
+
+
+def _placed(record: Record) -> Layout:
+    """A record that states its offsets: as aligned as all its fields are, or not at all."""
+    assert record.offsets is not None
+    assert record.size is not None
+    parts = [layout_of(part) for _, part in record.fields]
+    alignment = max((part.alignment for part in parts), default=1)
+    aligned = record.size % alignment == 0 and not any(
+        offset % part.alignment for offset, part in zip(record.offsets, parts, strict=True)
+    )
+    return Layout(record.size, alignment if aligned else 1, record.offsets)
 
 
 def _union(variant: Variant) -> Layout:

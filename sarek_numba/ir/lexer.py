@@ -14,6 +14,7 @@ from sarek_numba.ir.types import (
     UNIT,
     Array,
     ElementType,
+    FixedArray,
     MemSpace,
     Record,
     Scalar,
@@ -190,8 +191,10 @@ class Reader:
                 items.append(self.type())
             self.close_angle()
             return TupleType(tuple(items))
+        if self.take("fixed"):
+            return self.fixed_array()
         if self.take("record"):
-            return Record(*self.fields())
+            return self.record_type()
         if self.take("variant"):
             return Variant(*self.constructors())
         return self.scalar()
@@ -203,6 +206,31 @@ class Reader:
             self.tokens[self.place] = token._replace(text=">")
             return
         self.want(">")
+
+    def fixed_array(self) -> FixedArray:
+        self.want("<")
+        element = self.type()
+        shape: list[int] = []
+        while self.take(","):
+            shape.append(self.integer())
+        self.close_angle()
+        return FixedArray(element, tuple(shape))
+
+    def record_type(self) -> Record:
+        name = self.name()
+        fields: list[tuple[str, ElementType]] = []
+        offsets: list[int] = []
+        self.want("(")
+        while not self.take(")"):
+            field = self.name()
+            if self.take("at"):
+                offsets.append(self.integer())
+            self.want(":")
+            fields.append((field, self.type()))
+            self.take(",")
+        if not self.take("@"):
+            return Record(name, tuple(fields))
+        return Record(name, tuple(fields), tuple(offsets), self.integer())
 
     def fields(self) -> tuple[str, tuple[tuple[str, ElementType], ...]]:
         name = self.name()

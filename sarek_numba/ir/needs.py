@@ -38,6 +38,7 @@ from sarek_numba.ir.types import (
     BOOL,
     Array,
     ElementType,
+    FixedArray,
     MemSpace,
     Record,
     Scalar,
@@ -171,7 +172,7 @@ def _scalars(type: ElementType) -> Iterator[Scalar]:
     match type:
         case Scalar():
             yield type
-        case Vec(element=element) | Array(element=element):
+        case Vec(element=element) | Array(element=element) | FixedArray(element=element):
             yield from _scalars(element)
         case Record(fields=fields):
             for _, part in fields:

@@ -158,11 +158,16 @@ class _Parser(CoopmatReader):
         ndim = self.integer()
         self.want(",")
         layout = self.word()
-        writable = not self.take(",")
-        if not writable:
-            self.want("readonly")
+        writable, record = True, None
+        while self.take(","):
+            if self.take("readonly"):
+                writable = False
+            else:
+                self.want("in")
+                self.want("record")
+                record = self.record_type()
         self.want(")")
-        return ArrayInfo(element, space, ndim, layout, writable, pairs)
+        return ArrayInfo(element, space, ndim, layout, writable, pairs, record)
 
     def decls(self) -> tuple[LocalDecl | SharedDecl | ConstDecl, ...]:
         found: list[LocalDecl | SharedDecl | ConstDecl] = []

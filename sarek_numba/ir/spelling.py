@@ -48,6 +48,7 @@ from sarek_numba.ir.types import (
     PART_NAMES,
     Array,
     ElementType,
+    FixedArray,
     Record,
     Scalar,
     TupleType,
@@ -138,12 +139,26 @@ def type_text(type: ElementType) -> str:
             return f"array<{type_text(element)}, {space.value}>"
         case TupleType(items=items):
             return f"tuple<{', '.join(map(type_text, items))}>"
-        case Record(name=name, fields=fields):
+        case Record(name=name, fields=fields, offsets=None):
             return f"record {fields_text(name, fields)}"
+        case Record():
+            return f"record {_placed_text(type)}"
+        case FixedArray(element=element, shape=shape):
+            return f"fixed<{', '.join([type_text(element), *map(str, shape)])}>"
         case Variant(name=name, constructors=constructors):
             return f"variant {constructors_text(name, constructors)}"
         case _:
             assert_never(type)
+
+
+def _placed_text(record: Record) -> str:
+    """A record that states where its fields are, and its size."""
+    assert record.offsets is not None
+    inner = ", ".join(
+        f"{name_text(field)} at {offset}: {type_text(type)}"
+        for (field, type), offset in zip(record.fields, record.offsets, strict=True)
+    )
+    return f"{name_text(record.name)}({inner}) @ {record.size}"
 
 
 def fields_text(name: str, fields: tuple[tuple[str, ElementType], ...]) -> str:

@@ -374,7 +374,8 @@ def _array_info(info: ArrayInfo) -> str:
     access = "" if info.writable else ", readonly"
     element = type_text(info.element) + (" pairs" if info.pairs else "")
     shape = f"{element}, {info.space.value}, {info.ndim}, {info.layout}"
-    return f"array({shape}{access})"
+    within = "" if info.record is None else f", in {type_text(info.record)}"
+    return f"array({shape}{access}{within})"
 
 
 def _fragment(fragment: Fragment) -> str:

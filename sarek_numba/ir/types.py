@@ -101,10 +101,24 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A structure: name and ordered fields."""
+    """A structure: name and ordered fields.
+
+    `offsets` and `size`, in bytes, are given together, and only where they are not those of a C
+    structure: a packed record, or one with room of its own between the fields.
+    """
 
     name: str
     fields: tuple[tuple[str, ElementType], ...]
+    offsets: tuple[int, ...] | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FixedArray:
+    """As many elements side by side as the shape has, in C order: a field of a record."""
+
+    element: ElementType
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +167,7 @@ class Pair:
         return f"complex{2 * self.part.bits}"
 
 
-ElementType = Scalar | Unit | Record | Variant | TupleType | Array | Vec
+ElementType = Scalar | Unit | Record | FixedArray | Variant | TupleType | Array | Vec
 
 BOOL = Scalar.BOOL
 INT32 = Scalar.INT32
@@ -171,6 +185,10 @@ class ArrayInfo:
     array has its strides derived from its shape; an A array has stride parameters. With `pairs` an
     element of the user's is a complex number, two elements of the buffer: lengths, offsets, shapes
     and strides count pairs.
+
+    The elements of an array of records are accessed through one base for each type of number in
+    them. Each base is a parameter of the same argument: `record` is then what the shape and the
+    strides count, and `element` what the base is indexed by.
     """
 
     element: ElementType
@@ -179,6 +197,7 @@ class ArrayInfo:
     layout: str = "C"
     writable: bool = True
     pairs: bool = False
+    record: Record | None = None
 
 
 # What a parameter of a kernel is filled with at launch. `argument` is the position of the user's

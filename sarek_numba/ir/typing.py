@@ -40,9 +40,11 @@ from sarek_numba.ir.types import (
     INT64,
     Array,
     ElementType,
+    FixedArray,
     Record,
     Scalar,
     TupleType,
+    Unit,
     Variant,
     Vec,
 )
@@ -113,6 +115,22 @@ def field_type(type: ElementType, name: str) -> ElementType:
     """The type of a field of a `Record`; raises KeyError for an unknown field."""
     assert isinstance(type, Record)
     return dict(type.fields)[name]
+
+
+def record_names(type: ElementType) -> set[str]:
+    """The names of the records in a type."""
+    match type:
+        case Record(name=name, fields=fields):
+            return {name}.union(*(record_names(part) for _, part in fields))
+        case FixedArray(element=element) | Vec(element=element) | Array(element=element):
+            return record_names(element)
+        case TupleType(items=items):
+            return set[str]().union(*map(record_names, items))
+        case Variant(constructors=constructors):
+            parts = (part for _, payload in constructors for part in payload)
+            return set[str]().union(*map(record_names, parts))
+        case Scalar() | Unit():
+            return set()
 
 
 def variants_of(kernel: Kernel) -> dict[str, Variant]:

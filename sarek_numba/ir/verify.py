@@ -7,6 +7,7 @@ node marked. Convergence of barriers is a matter of the user's program, not of I
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -84,6 +85,7 @@ from sarek_numba.ir.types import (
     UserArgument,
     Vec,
 )
+from sarek_numba.ir.typing import record_names
 from sarek_numba.ir.walk import deep_recursion, root_variable, walk_body_exprs, walk_stmts
 from sarek_numba.ir.warps import WARP_WIDTHS
 
@@ -120,6 +122,7 @@ class _Checker(ExprChecker):
             raise Broken(kernel, f"index_bits is {kernel.index_bits}")
         if kernel.warp_width is not None and kernel.warp_width not in WARP_WIDTHS:
             raise Broken(kernel, f"warp_width is {kernel.warp_width}")
+        self.types(kernel)
         for param in kernel.params:
             self.param(param)
         for decl in kernel.locals:
@@ -133,6 +136,20 @@ class _Checker(ExprChecker):
         self.result, self.in_helper = UNIT, False
         self.body(kernel.body)
         self.read_only(kernel)
+
+    def types(self, kernel: Kernel) -> None:
+        """Each record and variant has a name of its own, and no record contains itself."""
+        names: set[str] = set()
+        for name in (*(n for n, _ in kernel.types), *(n for n, _ in kernel.variants)):
+            if name in names:
+                raise Broken(kernel, f"two types are named {name}")
+            names.add(name)
+        for name, fields in kernel.types:
+            twice = [field for field, times in Counter(n for n, _ in fields).items() if times > 1]
+            if twice:
+                raise Broken(kernel, f"record {name} has two fields named {twice[0]}")
+            if any(name in record_names(kind) for _, kind in fields):
+                raise Broken(kernel, f"record {name} contains itself")
 
     def read_only(self, kernel: Kernel) -> None:
         """No read-only array is written, helpers included."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sarek_numba.errors import Diagnostic, UnknownName, UnsupportedConstruct
-from sarek_numba.frontend.language import ArrayAnnotation, DType, NotYet
+from sarek_numba.frontend.language import ArrayAnnotation, DType, NotYet, RecordConstructor
 from sarek_numba.ir.types import Pair, Scalar
 from sarek_numba.runtime.arguments import ELEMENTS, PythonNumber, Stated, StatedArray
 from sarek_numba.runtime.signature import place_of
@@ -69,7 +69,11 @@ def read_annotation(function: FunctionType, name: str, annotation: Any) -> State
 def _read(annotation: Any) -> Stated:
     match annotation:
         case ArrayAnnotation(element=element, ndim=ndim, layout=layout):
-            return StatedArray(ELEMENTS.get(element.dtype), ndim, None if layout == "A" else layout)
+            whole = element.scalar if isinstance(element, RecordConstructor) else None
+            known = whole or ELEMENTS.get(element.dtype)
+            return StatedArray(known, ndim, None if layout == "A" else layout)
+        case RecordConstructor():
+            return None
         case DType(dtype=dtype):
             return ELEMENTS.get(dtype)
         case np.dtype():

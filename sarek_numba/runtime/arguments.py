@@ -20,6 +20,7 @@ import numpy as np
 
 from sarek_numba.errors import ArgumentTypeError
 from sarek_numba.ir.nodes import ParamDecl
+from sarek_numba.ir.records import InvalidRecord, record_of
 from sarek_numba.ir.types import (
     ArrayInfo,
     DynamicSharedLength,
@@ -27,6 +28,7 @@ from sarek_numba.ir.types import (
     OffsetOf,
     Pair,
     PartOf,
+    Record,
     Role,
     Scalar,
     ShapeOf,
@@ -52,7 +54,7 @@ class PythonNumber(Enum):
 class StatedArray:
     """What an annotation says of an array; None where it leaves something open."""
 
-    element: Scalar | Pair | None = None
+    element: Scalar | Pair | Record | None = None
     ndim: int | None = None
     layout: str | None = None
 
@@ -76,7 +78,7 @@ _REFUSED_ELEMENTS = {
     "U": ("strings", "pass numbers"),
     "S": ("byte strings", "pass its bytes, x.view(numpy.uint8)"),
     "T": ("strings", "pass numbers"),
-    "V": ("records", "pass each field as an array of its own, x['field']"),
+    "V": ("records", "pass an array of them, numpy.array([x])"),
     "M": ("dates", "pass their counts, x.view(numpy.int64)"),
     "m": ("time differences", "pass their counts, x.view(numpy.int64)"),
 }
@@ -140,7 +142,9 @@ def describe(
 
 
 def _array_kind(kernel: str, name: str, value: AnyArray) -> ArrayInfo:
-    element = ELEMENTS.get(value.dtype)
+    element: Scalar | Pair | Record | None = ELEMENTS.get(value.dtype)
+    if element is None and value.dtype.names is not None:
+        element = _record(kernel, name, value.dtype)
     if element is None:
         raise ArgumentTypeError(_refused_element(kernel, name, "is an array of", value.dtype))
     if isinstance(value, np.ma.MaskedArray):
@@ -152,7 +156,7 @@ def _array_kind(kernel: str, name: str, value: AnyArray) -> ArrayInfo:
 
 
 def array_kind(
-    element: Scalar | Pair, ndim: int, layout: str = "C", writable: bool = True
+    element: Scalar | Pair | Record, ndim: int, layout: str = "C", writable: bool = True
 ) -> ArrayInfo:
     """The kind of an array, whose elements may be complex."""
     pairs = isinstance(element, Pair)
@@ -160,10 +164,22 @@ def array_kind(
     return ArrayInfo(part, ndim=ndim, layout=layout, writable=writable, pairs=pairs)
 
 
-def element_of(kind: ArrayInfo) -> Scalar | Pair:
+def element_of(kind: ArrayInfo) -> Scalar | Pair | Record:
     """What the user takes for one element of an array."""
-    assert isinstance(kind.element, Scalar), "arrays of arguments have scalar elements"
+    if isinstance(kind.element, Record):
+        return kind.element
+    assert isinstance(kind.element, Scalar), "arrays of arguments have scalars or records"
     return Pair(kind.element) if kind.pairs else kind.element
+
+
+def _record(kernel: str, name: str, dtype: np.dtype[Any]) -> Record:
+    try:
+        return record_of(dtype)
+    except InvalidRecord as error:
+        raise ArgumentTypeError(
+            f"kernel '{kernel}': argument '{name}' is an array of records: {error.message}\n"
+            f"  hint: {error.hint}"
+        ) from None
 
 
 def _scalar_kind(kernel: str, name: str, value: Any) -> Kind:
@@ -266,8 +282,11 @@ def _as_stated(name: str, kind: Kind, stated: StatedArray | Scalar | Pair | Pyth
     match stated, kind:
         case StatedArray(element=Scalar()), ArrayInfo(pairs=True):
             return f"pass {name}.real"
-        case StatedArray(element=element), ArrayInfo() if element not in (None, element_of(kind)):
-            assert element is not None
+        case StatedArray(element=Record()), ArrayInfo() if not _is_element(kind, stated):
+            return "pass an array of this dtype, offsets included"
+        case StatedArray(element=Scalar() | Pair() as element), ArrayInfo() if not _is_element(
+            kind, stated
+        ):
             return f"convert it before the launch: {name} = {name}.astype(numpy.{element.value})"
         case StatedArray(ndim=int() as ndim), ArrayInfo() if ndim != kind.ndim:
             return f"pass an array of {ndim} ax{'i' if ndim == 1 else 'e'}s"
@@ -293,11 +312,11 @@ def _as_stated(name: str, kind: Kind, stated: StatedArray | Scalar | Pair | Pyth
 
 def _is_stated(value: AnyArray, kind: ArrayInfo, stated: StatedArray) -> bool:
     layouts = {"C": value.flags.c_contiguous, "F": value.flags.f_contiguous, None: True}
-    return (
-        stated.element in (None, element_of(kind))
-        and stated.ndim in (None, kind.ndim)
-        and layouts[stated.layout]
-    )
+    return _is_element(kind, stated) and stated.ndim in (None, kind.ndim) and layouts[stated.layout]
+
+
+def _is_element(kind: ArrayInfo, stated: StatedArray) -> bool:
+    return stated.element in (None, element_of(kind))
 
 
 def _fits(value: Any, scalar: Scalar) -> bool:
@@ -326,7 +345,9 @@ def in_words(kind: Kind | Stated) -> str:
             axes = "an" if kind.ndim is None else f"a {kind.ndim}-D"
             words = f"{axes} array"
             element = element_of(kind) if isinstance(kind, ArrayInfo) else kind.element
-            if element is not None:
+            if isinstance(element, Record):
+                words += f" of records ({', '.join(name for name, _ in element.fields)})"
+            elif element is not None:
                 words += f" of {element.value}"
             layout = _LAYOUT_WORDS.get(kind.layout or "")
             return f"{words}, {layout}" if layout and isinstance(kind, StatedArray) else words

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sarek_numba.errors import InvalidArgument
+from sarek_numba.ir.records import bases, record_of, unit_alignment
 from sarek_numba.runtime.device import Bytes, Driver
 
 AnyArray = npt.NDArray[Any]
@@ -97,12 +98,19 @@ def extent(array: AnyArray, origin: int) -> tuple[int, int]:
     return start, end
 
 
+def alignment_of(array: AnyArray) -> int:
+    """What the address of an element must be a multiple of; a packed record asks for little."""
+    if array.dtype.names is None:
+        return array.itemsize
+    return unit_alignment(record_of(array.dtype))
+
+
 def is_addressable(array: AnyArray, origin: int) -> bool:
     """Whether each element is a whole number of elements from an aligned address."""
     itemsize = array.itemsize
     if array.size == 0 or itemsize == 1:
         return True
-    if origin % itemsize:
+    if origin % alignment_of(array):
         return False
     return array.flags.forc or not any(
         stride % itemsize
@@ -137,10 +145,21 @@ def arrange(arrays: Sequence[AnyArray], names: Sequence[str]) -> Arrangement:
         for member in members:
             array = arrays[member]
             placements[member] = _place(array, origins[member], len(regions), region)
-            scalar = array.itemsize // (2 if array.dtype.kind == "c" else 1)
-            reach = max(reach, region.size // scalar)
+            reach = max(reach, region.size // _least_unit(array))
         regions.append(region)
     return Arrangement(tuple(regions), tuple(placements[i] for i in range(len(arrays))), reach)
+
+
+def _least_unit(array: AnyArray) -> int:
+    """The bytes of the smallest number that an index of the array's buffer may count."""
+    if array.dtype.names is None:
+        return array.itemsize // (2 if array.dtype.kind == "c" else 1)
+    return min(scalar.bits // 8 for scalar in bases(record_of(array.dtype)))
+
+
+def _is_counted(array: AnyArray, distance: int) -> bool:
+    """Whether an array begins a whole number of elements behind the start of its buffer."""
+    return array.size == 0 or array.dtype.names is None or distance % array.itemsize == 0
 
 
 def _merged_extents(
@@ -168,10 +187,16 @@ def _staged_extents(
 ) -> Iterator[tuple[int, int, tuple[int, ...], str | None]]:
     """Merged extents with their staging; fields of packed records come apart again."""
     for start, end, members in _merged_extents(arrays, origins):
-        awkward = [m for m in members if not is_addressable(arrays[m], origins[m])]
+        widest = max(alignment_of(arrays[m]) for m in members)
+        mixed = len(members) > 1 and start % widest
+        phase = start % _ALIGNMENT if mixed else 0
+        awkward = [
+            m
+            for m in members
+            if not is_addressable(arrays[m], origins[m])
+            or not _is_counted(arrays[m], origins[m] - start + phase)
+        ]
         if not awkward:
-            widest = max(arrays[m].itemsize for m in members)
-            mixed = len(members) > 1 and start % widest
             yield start, end, members, "bytes" if mixed else None
             continue
         groups = _equal_arrays(arrays, origins, members)

@@ -21,7 +21,7 @@ from sarek_numba.frontend.hints import NONE, Hints
 from sarek_numba.ir.types import Pair, Scalar
 from sarek_numba.runtime.annotations import stated_of
 from sarek_numba.verify.emulation import patterns
-from sarek_numba.verify.emulation.arrays import EmulatedArray
+from sarek_numba.verify.emulation.arrays import EmulatedArray, made_record, own
 from sarek_numba.verify.emulation.machine import BlockState, Dimensions, places, run_block
 from sarek_numba.verify.emulation.numbers import REPLACEMENTS, TypeConstructor
 
@@ -139,12 +139,16 @@ class _Substitution:
         if isinstance(value, ModuleType) or _is_namespace(value):
             return _Proxy(value, self)
         if isinstance(value, DeviceFunction):
-            return value.emulated(self.function(value.function))
+            return _passing_values(value.emulated(self.function(value.function)))
         if _is_compiled_by_numba(value):
-            return self.function(value.py_func)
+            return _passing_values(self.function(value.py_func))
         if isinstance(value, tuple):
             items = map(self.value, value)
             return type(value)._make(items) if hasattr(value, "_make") else tuple(items)
+        if isinstance(value, language.RecordConstructor):
+            return made_record(value)
+        if value is language.record:
+            return lambda dtype: made_record(language.record(dtype))
         if isinstance(value, language.DType):
             return TypeConstructor(value.dtype.type)
         try:
@@ -162,6 +166,16 @@ def _is_namespace(value: Any) -> bool:
 
 def _is_compiled_by_numba(value: Any) -> bool:
     return type(value).__module__.startswith("numba.") and hasattr(value, "py_func")
+
+
+def _passing_values(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A device function whose arguments and results are values: it gets copies of records."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        given = {name: own(value) for name, value in named.items()}
+        return own(function(*map(own, arguments), **given))
+
+    return call
 
 
 def _names_of(code: Any) -> tuple[str, ...]:

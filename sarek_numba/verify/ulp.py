@@ -20,6 +20,8 @@ def ulp_distance(actual: npt.ArrayLike, expected: npt.ArrayLike) -> npt.NDArray[
         raise TypeError(f"{a.dtype} {a.shape} and {b.dtype} {b.shape} cannot be compared")
     if a.dtype.kind == "c":
         return np.maximum(ulp_distance(a.real, b.real), ulp_distance(a.imag, b.imag))
+    if a.dtype.names is not None:
+        return _of_fields(a, b)
     left, right = _ordered(a), _ordered(b)
     distance = np.where(left > right, left - right, right - left).astype(np.float64)
     if a.dtype.kind != "f":
@@ -27,6 +29,16 @@ def ulp_distance(actual: npt.ArrayLike, expected: npt.ArrayLike) -> npt.NDArray[
     neither = np.isnan(a) & np.isnan(b)
     one = np.isnan(a) ^ np.isnan(b)
     return np.where(neither, 0.0, np.where(one, np.inf, distance))
+
+
+def _of_fields(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """For each record the largest distance of its fields; the bytes between them do not count."""
+    worst = np.zeros(a.shape)
+    for name in a.dtype.names or ():
+        distance = ulp_distance(a[name], b[name])
+        inner = tuple(range(a.ndim, distance.ndim))
+        worst = np.maximum(worst, distance.max(axis=inner, initial=0.0) if inner else distance)
+    return worst
 
 
 def worst_ulp(actual: npt.ArrayLike, expected: npt.ArrayLike) -> float:

@@ -60,10 +60,6 @@ def coopmat_config(x, n):
     shape = sarek.coopmat.Config(16, 16, 16)
 
 
-def record_constructor(x, n):
-    p = sarek.record(np.dtype([("a", np.float32)]))(a=1.0)
-
-
 def variant_constructor(x, n):
     shape = sarek.variant("Shape", Circle=sarek.float32)
 

@@ -73,10 +73,6 @@ def dtype_float128(x, n):
     tile = sarek.shared.array(4, np.longdouble)
 
 
-def dtype_record(x, n):
-    tile = sarek.shared.array(4, np.dtype([("a", np.int32)]))
-
-
 def unknown_memory(x, n):
     tile = sarek.shared.zeros(4, sarek.float32)
 

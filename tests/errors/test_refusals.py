@@ -19,6 +19,7 @@ from tests.errors import (
     refused_later,
     refused_match,
     refused_memory,
+    refused_records,
     refused_warps,
 )
 
@@ -31,7 +32,17 @@ MODULES = (
     refused_later,
     refused_match,
     refused_memory,
+    refused_records,
     refused_warps,
+)
+PARTS = np.dtype(
+    [
+        ("kind", np.uint8),
+        ("pos", refused_records.POINT),
+        ("id", np.int32),
+        ("cells", np.int16, (2, 3)),
+        ("inner", [("cells", np.int16, (2, 2))], (2,)),
+    ]
 )
 HELPERS = ("plain", "adder", "undecorated")
 
@@ -51,6 +62,8 @@ def arguments(function):
     fixed.flags.writeable = False
     fixed_z = fixed.astype(np.complex64)
     fixed_z.flags.writeable = False
+    fixed_points = np.zeros(8, refused_records.POINT)
+    fixed_points.flags.writeable = False
     made = {
         "x": np.arange(1, 9, dtype=np.float32),
         "n": 3,
@@ -63,6 +76,9 @@ def arguments(function):
         "z": np.arange(1, 9).astype(np.complex64),
         "fixed_z": fixed_z,
         "nothing": None,
+        "points": np.zeros(8, refused_records.POINT),
+        "fixed_points": fixed_points,
+        "parts": np.zeros(8, PARTS),
     }
     parameters = inspect.signature(function).parameters.values()
     return [made[p.name] for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]

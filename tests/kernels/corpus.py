@@ -13,6 +13,7 @@ from tests.kernels import (
     functions_as_values,
     matching,
     memory,
+    records,
     warps,
 )
 from tests.kernels.case import Case
@@ -29,5 +30,6 @@ MODULES = (
     matching,
     warps,
     collectives,
+    records,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

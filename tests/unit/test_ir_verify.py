@@ -49,8 +49,10 @@ from sarek_numba.ir.types import (
     INT32,
     INT64,
     UNIT,
+    FixedArray,
     LengthOf,
     MemSpace,
+    Record,
     Scalar,
     TupleType,
     Vec,
@@ -299,3 +301,21 @@ def test_condition_is_quoted_from_the_source(tmp_path: object) -> None:
     condition = replace(divergent_condition(), span=span)
     (found,) = check_convergence(kernel(b.if_(condition, [Barrier()])))
     assert found.message.endswith("for which `é_index < n` holds")
+
+
+POINT = Record("P", (("x", FLOAT32),))
+TYPES = {
+    "two types are named P": {"types": (("P", POINT.fields), ("P", POINT.fields))},
+    "record N contains itself": {
+        "types": (("N", (("next", FixedArray(Record("N", ()), (2,))),)),),
+    },
+    "record P has two fields named x": {"types": (("P", (*POINT.fields, *POINT.fields)),)},
+}
+
+
+@pytest.mark.parametrize("message", TYPES)
+def test_bad_types(message: str) -> None:
+    """Names of types are unique, and no record is in itself."""
+    with pytest.raises(InvalidIR, match=message):
+        verify(kernel(**TYPES[message]))
+    verify(kernel(types=(("P", POINT.fields), ("Q", (("p", POINT),)))))

@@ -187,11 +187,18 @@ CASES: dict[str, tuple[type[Exception], Callable[[], Any], str]] = {
         "kernel 'stated': argument 'x' is a 2-D array of complex64, "
         "and the kernel states a 2-D array of float32\n  hint: pass x.real",
     ),
-    "records": (
+    "records with bytes in another order": (
         errors.ArgumentTypeError,
-        lambda: scale[1, 8](OUT, np.zeros(8, [("a", np.float32)])),
-        "kernel 'scale': argument 'x' is an array of [('a', '<f4')]: records are not taken\n"
-        "  hint: pass each field as an array of its own, x['field']",
+        lambda: scale[1, 8](OUT, np.zeros(8, [("a", np.float32), ("b", [("c", ">f4")])])),
+        "kernel 'scale': argument 'x' is an array of records: field 'b.c' is float32 in the byte "
+        "order '>'\n"
+        "  hint: convert it with a.astype(a.dtype.newbyteorder('='))",
+    ),
+    "a record": (
+        errors.ArgumentTypeError,
+        lambda: scale[1, 8](OUT, X, np.zeros((), [("a", np.float32)])[()]),
+        "kernel 'scale': argument 'factor' is of [('a', '<f4')]: records are not taken\n"
+        "  hint: pass an array of them, numpy.array([factor])",
     ),
     "a bfloat16 scalar": (
         errors.ArgumentTypeError,

@@ -148,10 +148,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         np.array(["a"]),
         "kernel 'k': argument 'x' is an array of <U1: strings are not taken\n  hint: pass numbers",
     ),
-    "records": (
-        np.zeros(3, [("a", "i4")]),
-        "kernel 'k': argument 'x' is an array of [('a', '<i4')]: records are not taken\n"
-        "  hint: pass each field as an array of its own, x['field']",
+    "records of texts": (
+        np.zeros(3, [("a", "S4")]),
+        "kernel 'k': argument 'x' is an array of records: field 'a' is |S4, no type of a kernel\n"
+        "  hint: use numbers",
     ),
     "dates": (
         np.zeros(3, "M8[s]"),

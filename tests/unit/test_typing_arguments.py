@@ -46,7 +46,7 @@ def test_arrays_by_layout_and_access() -> None:
         (np.zeros(2, ">f4"), "byte order"),
         (np.zeros(2, np.float16), "use float32"),
         (np.zeros(2, np.clongdouble), "complex128"),
-        (np.zeros(2, [("x", "f4")]), "records"),
+        (np.zeros(2, [("x", "S4")]), "use numbers"),
         ("text", "str cannot be passed"),
         ([1, 2], "list cannot be passed"),
         (2**63, "does not fit int64"),

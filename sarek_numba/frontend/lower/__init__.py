@@ -17,7 +17,7 @@ from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import WeakComplex, is_complex
 from sarek_numba.frontend.hints import current
-from sarek_numba.frontend.lower import complexes
+from sarek_numba.frontend.lower import complexes, records
 from sarek_numba.frontend.lower.calls import leaves
 from sarek_numba.frontend.lower.control import lower_regions
 from sarek_numba.frontend.lower.convert import cast
@@ -30,6 +30,7 @@ from sarek_numba.frontend.lower.renumber import renumbered
 from sarek_numba.frontend.lower.temporaries import fold_temporaries
 from sarek_numba.frontend.lower.values import NOTHING, Cell, ComplexValue, TupleValue, Value
 from sarek_numba.frontend.reads import read_by_statement
+from sarek_numba.frontend.records import RecordType
 from sarek_numba.frontend.structure import structure
 from sarek_numba.frontend.weak import WeakFloat, WeakInt, constant_of, is_number, scalar_of
 from sarek_numba.ir.depth import deep_recursion
@@ -72,6 +73,9 @@ _PURE = (
     t.Size,
     t.Transpose,
     t.PartView,
+    t.GetField,
+    t.FieldView,
+    t.BindMethod,
 )
 
 
@@ -157,9 +161,10 @@ def _kernel_parameters(
             made = array_parameter(
                 program.ids, parameter.name, type, parameter.index, program.index, False
             )
-            (base, role), *rest = made.params
-            params.append(ParamDecl(base, array_info(type), role))
-            params += [ParamDecl(var, None, kind) for var, kind in rest]
+            params += [
+                ParamDecl(var, array_info(type, var) if var in made.bases else None, role)
+                for var, role in made.params
+            ]
             arguments.append(made.view)
         elif is_number(type) and constant_of(type) is None:
             scalar = _scalar_parameter(typed, parameter, int32_arguments)
@@ -274,6 +279,10 @@ def _helper_argument(
                 for k, item in enumerate(type.types)
             )
         )
+    if isinstance(type, RecordType):
+        numbers = [program.ids.var(word, part) for word, part in records.words(name, type.root)]
+        params += numbers
+        return TupleValue(tuple(Cell(VarRef(var)) for var in numbers))
     if is_number(type) and constant_of(type) is None:
         var = program.ids.var(name, scalar_of(type))
         params.append(var)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,27 +12,28 @@ from numba.core import ir, types
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import element_scalar, is_complex
 from sarek_numba.frontend.extensions import SliceType
-from sarek_numba.frontend.lower import complexes, views
+from sarek_numba.frontend.lower import complexes, records, views
 from sarek_numba.frontend.lower.convert import cast, constant_as, int64
+from sarek_numba.frontend.lower.parameters import record_store
 from sarek_numba.frontend.lower.program import Hoisted
-from sarek_numba.frontend.lower.values import NOTHING, Cell, TupleValue, Value, View
+from sarek_numba.frontend.lower.values import NOTHING, Cell, RecordRef, TupleValue, Value, View
 from sarek_numba.frontend.lower.variables import is_temporary, user_name
+from sarek_numba.frontend.records import RecordType
+from sarek_numba.ir.layout import layout_of
 from sarek_numba.ir.nodes import (
     ArrayCreate,
-    ArrayRead,
-    Assign,
     Atomic,
     AtomicOp,
     Binary,
     BinOp,
     ConstDecl,
     Expr,
-    LElement,
     LocalDecl,
     SharedDecl,
     Var,
     VarRef,
 )
+from sarek_numba.ir.records import Leaf
 from sarek_numba.ir.types import INT64, Array, MemSpace, Scalar
 from sarek_numba.span import Span
 
@@ -61,7 +63,10 @@ def lower_array_operation(
                 return views.select(view, items, lowering.emitter.bind, span)
             if view.pairs:
                 return complexes.read_element(view, _indices(view, items), span)
-            return Cell(ArrayRead(view.base, _flat(view, items, span), span=span))
+            flat = _flat(view, items, span)
+            if view.records is not None:
+                return replace(view.records, indices=(*view.records.indices, Cell(flat)))
+            return Cell(records.read_element(lowering, view, flat, span))
         case t.SetItem():
             view, items = _indexed(lowering, operation)
             if view.pairs:
@@ -70,10 +75,16 @@ def lower_array_operation(
                 return NOTHING
             value = lowering.number(operation.arguments[2], operation.operands[2])
             value = cast(value, view.element, span=span)
+            flat = _flat(view, items, span)
             lowering.emitter.settle_memory()
-            target = LElement(view.base, _flat(view, items, span), span=span)
-            lowering.emitter.emit(Assign(target, value, span=span))
+            records.write_element(lowering, view, flat, value, span)
             return NOTHING
+        case t.SetRecord():
+            view, items = _indexed(lowering, operation)
+            assert view.records is not None
+            flat = _flat(view, items, span)
+            place = replace(view.records, indices=(*view.records.indices, Cell(flat)))
+            return records.store_record(lowering, place, operation.arguments[2], span)
         case t.Shape():
             return TupleValue(tuple(Cell(cell.expr) for cell in _view(lowering, operation).shape))
         case t.Extent(axis):
@@ -85,7 +96,7 @@ def lower_array_operation(
         case t.PartView(part):
             return complexes.part_view(lowering, _view(lowering, operation), part)
         case _:
-            raise lowering.refuse(f"{type(what).__name__} in a kernel", statement)
+            return records.lower_record_operation(lowering, operation, statement)
 
 
 def _view(lowering: FunctionLowering, operation: t.Operation) -> View:
@@ -133,36 +144,78 @@ def _indices(view: View, items: list[views.IndexItem]) -> list[Expr]:
 def _create(lowering: FunctionLowering, operation: t.Operation, statement: Statement) -> View:
     what = operation.what
     assert isinstance(what, t.CreateArray)
-    element, pairs = element_scalar(operation.result.dtype), is_complex(operation.result.dtype)
     name = lowering.name_of(statement.target.name)
     name = name if name != "t" else what.space.value
     span = lowering.span(statement)
+    if isinstance(operation.result.dtype, RecordType):
+        return _create_records(lowering, operation, name, span)
+    element, pairs = element_scalar(operation.result.dtype), is_complex(operation.result.dtype)
     var = lowering.ids.var(name, Array(element, what.space))
     if what.shape is None:
         return _dynamic(lowering, var, element, what.offset, span, pairs)
     size = int64(math.prod(what.shape) * (1 + pairs))
-    if what.space is MemSpace.LOCAL:
-        created = ArrayCreate(element, size, what.space, span=span)
-        lowering.scope.locals.append(LocalDecl(var, created, span=span))
-    else:
-        var = _declare(lowering, SharedDecl(var, element, size, span=span))
+    var = _placed(lowering, var, element, size, what.space, span)
     return views.whole(var, [int64(extent) for extent in what.shape], pairs=pairs)
+
+
+def _placed(
+    lowering: FunctionLowering, var: Var, element: Scalar, size: Expr, space: MemSpace, span: Span
+) -> Var:
+    """Declare a shared array, or one of a thread."""
+    if space is MemSpace.LOCAL:
+        created = ArrayCreate(element, size, space, span=span)
+        lowering.scope.locals.append(LocalDecl(var, created, span=span))
+        return var
+    return _declare(lowering, SharedDecl(var, element, size, span=span))
+
+
+def _create_records(
+    lowering: FunctionLowering, operation: t.Operation, name: str, span: Span
+) -> View:
+    """An array of records: one array for each number in them, or views of the dynamic region."""
+    what, type = operation.what, operation.result
+    assert isinstance(what, t.CreateArray)
+    space = what.space
+
+    def declare(word: str, element: Scalar, leaf: Leaf | None) -> Var:
+        var = lowering.ids.var(word, Array(element, space))
+        if what.shape is None:
+            return _declare(lowering, SharedDecl(var, element, None, what.offset, span=span))
+        count = leaf.count if leaf is not None else 1
+        size = int64(math.prod(what.shape) * count)
+        return _placed(lowering, var, element, size, space, span)
+
+    store = record_store(name, type.dtype, declare)
+    extents: list[Expr]
+    if what.shape is None:
+        size = layout_of(type.dtype.root).size
+        extents = [_dynamic_extent(lowering, what.offset, size, name, span)]
+    else:
+        extents = [int64(extent) for extent in what.shape]
+    return replace(views.whole(store.variables[0], extents), records=RecordRef(store, (), ()))
 
 
 def _dynamic(
     lowering: FunctionLowering, var: Var, element: Scalar, offset: int, span: Span, pairs: bool
 ) -> View:
     var = _declare(lowering, SharedDecl(var, element, None, offset, span=span))
+    width = element.bits // 8 * (1 + pairs)
+    extent = _dynamic_extent(lowering, offset, width, var.name, span)
+    return views.whole(var, [extent], pairs=pairs)
+
+
+def _dynamic_extent(
+    lowering: FunctionLowering, offset: int, size: int, name: str, span: Span
+) -> Expr:
+    """How many elements of a size the dynamic region has from an offset on."""
     if lowering.scope.dynamic_length is None:
         lowering.scope.dynamic_length = lowering.ids.var(
             "dynamic_bytes", lowering.program.index if lowering.scope.is_kernel else INT64
         )
     length = cast(VarRef(lowering.scope.dynamic_length), INT64)
     room = Binary(BinOp.SUB, length, int64(offset)) if offset else length
-    width = int64(element.bits // 8 * (1 + pairs))
-    extent = Binary(BinOp.FLOORDIV, room, width, weak=True, span=span)
-    length = lowering.emitter.bind(extent, f"{var.name}_length")
-    return views.whole(var, [length], pairs=pairs)
+    extent = Binary(BinOp.FLOORDIV, room, int64(size), weak=True, span=span)
+    return lowering.emitter.bind(extent, f"{name}_length")
 
 
 def _declare(lowering: FunctionLowering, declaration: SharedDecl | ConstDecl) -> Var:
@@ -178,19 +231,30 @@ def _declare(lowering: FunctionLowering, declaration: SharedDecl | ConstDecl) ->
 def _constant_array(
     lowering: FunctionLowering, values: np.ndarray, type: types.Type, statement: Statement
 ) -> View:
-    element, pairs = element_scalar(type.dtype), is_complex(type.dtype)
     name = lowering.name_of(statement.target.name)
     value = statement.value if isinstance(statement, ir.Assign) else None
     source = value.name if isinstance(value, _NAMED) else None
     if name == "t":
         name = source if isinstance(source, str) else "table"
-    var = lowering.ids.var(user_name(name), Array(element, MemSpace.CONSTANT))
-    flat = np.ascontiguousarray(values).reshape(-1).view(element.value if pairs else values.dtype)
-    bits = flat.view(f"u{flat.dtype.itemsize}") if flat.dtype != np.bool_ else flat
     span = lowering.span(statement)
-    declared = ConstDecl(var, element, tuple(int(value) for value in bits), span=span)
-    var = _declare(lowering, declared)
-    return views.whole(var, [int64(extent) for extent in values.shape], pairs=pairs)
+    extents = [int64(extent) for extent in values.shape]
+
+    def declare(word: str, element: Scalar, leaf: Leaf | None) -> Var:
+        var = lowering.ids.var(word, Array(element, MemSpace.CONSTANT))
+        parts = values
+        for field in leaf.path if leaf is not None else ():
+            parts = parts[field]
+        flat = np.ascontiguousarray(parts).reshape(-1).view(element.value)
+        bits = flat.view(f"u{flat.dtype.itemsize}") if flat.dtype != np.bool_ else flat
+        declared = ConstDecl(var, element, tuple(int(each) for each in bits), span=span)
+        return _declare(lowering, declared)
+
+    if isinstance(type.dtype, RecordType):
+        store = record_store(user_name(name), type.dtype, declare)
+        whole = views.whole(store.variables[0], extents)
+        return replace(whole, records=RecordRef(store, (), ()))
+    base = declare(user_name(name), element_scalar(type.dtype), None)
+    return views.whole(base, extents, pairs=is_complex(type.dtype))
 
 
 # --- atomics --------------------------------------------------------------------------------------

@@ -8,23 +8,26 @@ from numba.core import types
 
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import is_complex
-from sarek_numba.frontend.lower import complexes, views
+from sarek_numba.frontend.lower import complexes, records, views
 from sarek_numba.frontend.lower.arrays import result_var
 from sarek_numba.frontend.lower.convert import cast
 from sarek_numba.frontend.lower.operations import constant_value
-from sarek_numba.frontend.lower.parameters import array_parameter
+from sarek_numba.frontend.lower.parameters import array_parameter, bases_of
 from sarek_numba.frontend.lower.program import Helper, Hoisted
 from sarek_numba.frontend.lower.values import (
     NOTHING,
     Cell,
     ComplexValue,
     Nothing,
+    RecordRef,
     TupleValue,
     Value,
     View,
     cells_of,
 )
 from sarek_numba.frontend.lower.variables import is_temporary, user_name
+from sarek_numba.frontend.records import RecordType
+from sarek_numba.frontend.records import numbers as record_numbers
 from sarek_numba.frontend.weak import is_number, scalar_of
 from sarek_numba.ir.nodes import Call, Const, Expr, Var, VarRef
 from sarek_numba.ir.types import INT64, PART_NAMES, Scalar
@@ -53,7 +56,7 @@ def call(lowering: FunctionLowering, operation: t.Operation, statement: Statemen
     lowering.emitter.settle_memory()
     results, value = _results(lowering, helper, operation.result, statement)
     lowering.emitter.emit(Call(results, helper.name, tuple(flat), span=span))
-    return value
+    return records.owned(lowering, value, operation.result, lowering.name_of(statement.target.name))
 
 
 def _argument(lowering: FunctionLowering, argument: t.Argument, type: types.Type) -> Value:
@@ -89,7 +92,16 @@ def _flattened(lowering: FunctionLowering, value: Value, type: types.Type) -> li
             )
             if type.layout not in "CF" and value.order is not None:
                 value = views.select(value, (), lowering.emitter.bind, None)
-            return [VarRef(value.base), *(part(value) for part in described.parts)]
+            if value.records is not None and (value.records.path or value.records.indices):
+                raise lowering.refuse(
+                    "an array of records within records as an argument",
+                    lowering.current,
+                    "pass the whole array, and the indices",
+                )
+            bases = map(VarRef, bases_of(value))
+            return [*bases, *(part(value) for part in described.parts)]
+        case RecordRef():
+            return records.numbers_of(lowering, value)
         case _:
             return []
 
@@ -170,6 +182,13 @@ def _results(
             stem = "result" if word == "t" else word
             made.extend(lowering.ids.var(f"{stem}_{name}", scalar) for name, scalar in names)
             return ComplexValue(tuple(Cell(VarRef(var)) for var in made[-2:]))
+        if isinstance(kind, RecordType):
+            word_of = "result" if word == "t" else word
+            parts_of = [
+                lowering.ids.var(each, part) for each, part in records.words(word_of, kind.root)
+            ]
+            made.extend(parts_of)
+            return TupleValue(tuple(Cell(VarRef(var)) for var in parts_of))
         if not is_number(kind):
             return NOTHING
         made.append(_item_var(lowering, target, "result" if word == "t" else word, kind))
@@ -198,9 +217,19 @@ def leaves(type: types.Type) -> tuple[Scalar, ...]:
         return tuple(leaf for item in type.types for leaf in leaves(item))
     if is_complex(type):
         return complexes.complex_parts(type)
+    if isinstance(type, RecordType):
+        return record_numbers(type.root)
     return (scalar_of(type),) if is_number(type) else ()
 
 
-def numbers_in(value: Value) -> list[Expr]:
+def numbers_in(lowering: FunctionLowering, value: Value) -> list[Expr]:
     """The numbers in a value, in order."""
-    return [] if isinstance(value, Nothing) else [cell.expr for cell in cells_of(value)]
+    match value:
+        case Nothing():
+            return []
+        case RecordRef():
+            return records.numbers_of(lowering, value)
+        case TupleValue(items):
+            return [number for item in items for number in numbers_in(lowering, item)]
+        case _:
+            return [cell.expr for cell in cells_of(value)]

@@ -111,7 +111,7 @@ def _finish(lowering: FunctionLowering, node: Node | None) -> None:
     value = lowering.converted(
         lowering.read(variable), lowering.type_of(variable), lowering.typed.result
     )
-    numbers = numbers_in(value)
+    numbers = numbers_in(lowering, value)
     span = lowering.span(node.terminator)
     single = is_number(lowering.typed.result)
     result = numbers[0] if single else TupleExpr(tuple(numbers), span=span)

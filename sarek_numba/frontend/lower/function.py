@@ -21,6 +21,7 @@ from sarek_numba.frontend.lower.values import (
     ComplexValue,
     IteratorValue,
     Nothing,
+    RecordRef,
     SliceValue,
     TupleValue,
     Value,
@@ -199,7 +200,7 @@ class FunctionLowering:
             self.define(statement.target, self.choose(statement), statement)
         elif isinstance(statement, ir.Assign):
             self.assign(statement)
-        elif isinstance(statement, ir.SetItem):
+        elif isinstance(statement, (ir.SetItem, ir.SetAttr)):
             self.operation(self.typed.operations[statement], statement)
         else:
             raise self.refuse(f"{type(statement).__name__} in a kernel", statement)
@@ -207,7 +208,7 @@ class FunctionLowering:
     def assign(self, statement: ir.Assign) -> None:
         source = statement.value
         if isinstance(source, ir.Arg):
-            value: Value = self.arguments[source.index]
+            value: Value = self.argument(source.index, statement.target.name)
             home = self.homes.get(statement.target.name)
             if home is not None and not home.mutable:
                 self.environment[statement.target.name] = value
@@ -225,6 +226,13 @@ class FunctionLowering:
         else:
             value = self.protocol(source, statement)
         self.define(statement.target, value, statement)
+
+    def argument(self, index: int, name: str) -> Value:
+        """The value of a parameter; a record gets variables of its own, where that is needed."""
+        from sarek_numba.frontend.lower import records
+
+        type = self.typed.parameters[index].type
+        return records.owned(self, self.arguments[index], type, user_name(name))
 
     def protocol(self, source: Any, statement: ir.Assign) -> Value:
         """Expressions that compute nothing: tuples, casts, items of an iteration."""
@@ -360,11 +368,28 @@ class FunctionLowering:
             return type(then)(tuple(parts))
         if isinstance(then, Nothing) and isinstance(orelse, Nothing):
             return NOTHING
+        if isinstance(then, RecordRef) and isinstance(orelse, RecordRef):
+            return self.choose_record(condition, then, orelse, statement)
         raise self.refuse(
             "a conditional expression that chooses between arrays",
             statement,
             "choose an index, or use an if statement around the accesses",
         )
+
+    def choose_record(
+        self, condition: Expr, then: RecordRef, orelse: RecordRef, statement: Choose
+    ) -> RecordRef:
+        if then.store is not orelse.store or then.path != orelse.path:
+            raise self.refuse(
+                "a conditional expression that chooses between records",
+                statement,
+                "use an if statement",
+            )
+        condition = self.emitter.bind(condition)
+        span = self.span(statement)
+        pairs = zip(then.indices, orelse.indices, strict=True)
+        indices = tuple(Cell(choose(condition, a.expr, b.expr, span)) for a, b in pairs)
+        return RecordRef(then.store, then.path, indices)
 
     def arm(self, arm: Arm, target: types.Type) -> Value:
         if isinstance(arm.value, bool):

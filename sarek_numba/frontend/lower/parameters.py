@@ -12,8 +12,12 @@ from sarek_numba.frontend.extensions import PlacedArray, space_of
 from sarek_numba.frontend.lower.convert import cast, int64
 from sarek_numba.frontend.lower.emitter import Ids
 from sarek_numba.frontend.lower.operators import multiply
-from sarek_numba.frontend.lower.values import Cell, View
+from sarek_numba.frontend.lower.values import Cell, RecordRef, RecordStore, View
+from sarek_numba.frontend.records import RecordType
 from sarek_numba.ir.nodes import Expr, Var, VarRef
+from sarek_numba.ir.records import Leaf, leaves
+from sarek_numba.ir.records import bases as record_bases
+from sarek_numba.ir.spelling import SCALAR_NAMES
 from sarek_numba.ir.types import (
     INT64,
     Array,
@@ -28,34 +32,49 @@ from sarek_numba.ir.types import (
     UserArgument,
     Vec,
 )
+from sarek_numba.ir.typing import element_of
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayParameter:
-    """The variables of one array parameter: the base first, then what describes the view.
+    """The variables of one array parameter: the bases, then what describes the view.
 
     `parts` gives each of the latter the cell of a view that it is passed from.
     """
 
     view: View
+    bases: tuple[Var, ...]
     params: tuple[tuple[Var, Role], ...]
     parts: tuple[Callable[[View], Expr], ...]
 
 
-def array_info(type: types.Array) -> ArrayInfo:
-    """What is known of an array argument."""
-    element, pairs = element_scalar(type.dtype), is_complex(type.dtype)
-    return ArrayInfo(element, space_of(type), type.ndim, type.layout, bool(type.mutable), pairs)
+def array_info(type: types.Array, base: Var) -> ArrayInfo:
+    """What is known of an array argument, for one of its bases."""
+    record = type.dtype.root if isinstance(type.dtype, RecordType) else None
+    element = element_of(base.type)
+    return ArrayInfo(
+        element,
+        space_of(type),
+        type.ndim,
+        type.layout,
+        bool(type.mutable),
+        pairs=is_complex(type.dtype),
+        record=record,
+    )
+
+
+def bases_of(view: View) -> list[Var]:
+    """What is passed of a view beside its shape and strides."""
+    return [view.base] if view.records is None else view.records.store.variables
 
 
 def array_parameter(
     ids: Ids, name: str, type: types.Array, argument: int, index: Scalar, with_offset: bool
 ) -> ArrayParameter:
     """The parameters that an array argument becomes. `with_offset` gives one to any layout."""
-    element, space = element_scalar(type.dtype), space_of(type)
-    kind = Vec(element) if space is MemSpace.GLOBAL else Array(element, space)
-    base = ids.var(name, kind)
-    params: list[tuple[Var, Role]] = [(base, UserArgument(argument))]
+    base, place, packed = _base(ids, name, type)
+    bases = [base] if place is None else place.store.variables
+    params: list[tuple[Var, Role]] = [(each, UserArgument(argument)) for each in bases]
     parts: list[Callable[[View], Expr]] = []
 
     def added(word: str, role: Role, part: Callable[[View], Expr]) -> Cell:
@@ -86,8 +105,50 @@ def array_parameter(
         offset = added("offset", OffsetOf(argument), lambda view: view.offset.expr)
         strides = strides or _strides_in_order(shape, order or "C")
         order = None
-    view = View(base, tuple(shape), offset, tuple(strides), order, is_complex(type.dtype))
-    return ArrayParameter(view, tuple(params), tuple(parts))
+    pairs = is_complex(type.dtype)
+    view = View(
+        base, tuple(shape), offset, tuple(strides), order, pairs, records=place, packed=packed
+    )
+    return ArrayParameter(view, tuple(bases), tuple(params), tuple(parts))
+
+
+def _base(ids: Ids, name: str, type: types.Array) -> tuple[Var, RecordRef | None, Scalar | None]:
+    """The base of an array, where its records are, and the type of packed elements."""
+    space = space_of(type)
+    if isinstance(type.dtype, RecordType):
+        store = record_store(
+            name, type.dtype, lambda word, part, leaf: ids.var(word, array_type(part, space))
+        )
+        return store.variables[0], RecordRef(store, (), ()), None
+    element = element_scalar(type.dtype)
+    if type.aligned:
+        return ids.var(name, array_type(element, space)), None, None
+    return ids.var(name, array_type(Scalar.UINT8, space)), None, element
+
+
+def array_type(element: Scalar, space: MemSpace) -> Vec | Array:
+    return Vec(element) if space is MemSpace.GLOBAL else Array(element, space)
+
+
+def record_store(
+    name: str, type: RecordType, declare: Callable[[str, Scalar, Leaf | None], Var]
+) -> RecordStore:
+    """An array of records, its variables made by `declare` from their words and types.
+
+    The first has the array's own name, which reports show. A leaf is given where each number of a
+    record has an array of its own.
+    """
+    record = type.root
+    if not type.by_bytes:
+        apart = {
+            leaf.path: declare(f"{name}.{'.'.join(leaf.path)}", leaf.scalar, leaf)
+            for leaf in leaves(record)
+        }
+        return RecordStore(record, {}, apart, True)
+    words = {each: f"{name}.{SCALAR_NAMES[each]}" for each in record_bases(record)}
+    words[record_bases(record)[0]] = name
+    made = {each: declare(word, each, None) for each, word in words.items()}
+    return RecordStore(record, made, {}, True)
 
 
 def _strides_in_order(shape: list[Cell], order: str) -> list[Cell]:

@@ -6,9 +6,11 @@ versions of other types, and the parts of tuples and views.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from numba.core import ir
 
-from sarek_numba.frontend.lower import views
+from sarek_numba.frontend.lower import records, views
 from sarek_numba.frontend.lower.convert import cast
 from sarek_numba.frontend.lower.function import FunctionLowering
 from sarek_numba.frontend.lower.values import (
@@ -18,6 +20,7 @@ from sarek_numba.frontend.lower.values import (
     IteratorValue,
     Nothing,
     RangeValue,
+    RecordRef,
     TupleValue,
     Value,
     View,
@@ -25,6 +28,7 @@ from sarek_numba.frontend.lower.values import (
     reads_variable,
 )
 from sarek_numba.frontend.lower.variables import is_temporary, user_name
+from sarek_numba.frontend.records import is_value
 from sarek_numba.frontend.regions import Node, Phi
 from sarek_numba.frontend.weak import is_number
 from sarek_numba.ir.nodes import Expr, Var, VarRef
@@ -48,6 +52,8 @@ def copy_phis(lowering: FunctionLowering, node: Node | None, source: int) -> Non
             value = lowering.converted(lowering.read(incoming), lowering.type_of(incoming), target)
             assert isinstance(value, Cell)
             moves.append((home, Cell(value.expr), phi))
+        elif is_value(target):
+            moves += records.copy_phi(lowering, phi.target, incoming, phi)
         else:
             moves += _copy_parts(lowering, phi, incoming)
     for k, (home, cell, phi_of) in enumerate(moves):
@@ -77,6 +83,12 @@ def _copy_parts(
         known = lowering.environment[name] = _parts(lowering, value, user_name(name))
     if not _alike(known, value):
         word = user_name(name) if not is_temporary(name) else "a value"
+        if isinstance(value, RecordRef):
+            raise lowering.refuse(
+                f"{word!r} is an element of one array or another, as the flow decides",
+                phi,
+                "take a copy of the element, as in p[i].copy()",
+            )
         raise lowering.refuse(
             f"{word!r} is one array or another, as the flow decides",
             phi,
@@ -113,15 +125,18 @@ def _parts(lowering: FunctionLowering, value: Value, name: str) -> Value:
         case View():
             value = _strided(lowering, value, None)
             assert isinstance(value, View)
-            return View(
-                value.base,
-                tuple(part(cell, "_shape") for cell in value.shape),
-                part(value.offset, "_offset"),
-                tuple(part(cell, "_stride") for cell in value.strides),
-                None,
-                value.pairs,
-                value.part,
+            within = value.records
+            return replace(
+                value,
+                shape=tuple(part(cell, "_shape") for cell in value.shape),
+                offset=part(value.offset, "_offset"),
+                strides=tuple(part(cell, "_stride") for cell in value.strides),
+                records=None
+                if within is None
+                else replace(within, indices=tuple(map(part, within.indices))),
             )
+        case RecordRef(indices=indices):
+            return replace(value, indices=tuple(map(part, indices)))
         case _:
             return NOTHING
 
@@ -137,12 +152,25 @@ def _strided(lowering: FunctionLowering, value: Value, like: Value | None) -> Va
     return value
 
 
+def _alike_places(left: RecordRef | None, right: RecordRef | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return left.store is right.store and left.path == right.path
+
+
 def _alike(left: Value, right: Value) -> bool:
     match left, right:
         case Cell(), Cell():
             return True
         case View(), View():
-            return left.base is right.base and left.ndim == right.ndim
+            return (
+                left.base is right.base
+                and left.ndim == right.ndim
+                and left.packed is right.packed
+                and _alike_places(left.records, right.records)
+            )
+        case RecordRef(), RecordRef():
+            return _alike_places(left, right)
         case TupleValue(ours), TupleValue(theirs):
             return len(ours) == len(theirs) and all(map(_alike, ours, theirs))
         case _:

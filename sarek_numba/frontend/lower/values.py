@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sarek_numba.ir.nodes import ArrayRead, Cast, Const, Expr, Index, Var, VarRef
-from sarek_numba.ir.types import Array, MemSpace, Scalar, Vec
+from sarek_numba.ir.records import Path
+from sarek_numba.ir.types import Array, MemSpace, Record, Scalar, Vec
 from sarek_numba.ir.walk import walk_exprs
 
 
@@ -39,6 +40,10 @@ class View:
     strides: there `strides` is empty and offset is zero. With `pairs` the elements are complex, two
     of the base each: offset and strides count pairs, and the base is indexed by twice the index.
     `part` says that the view is of one of the two parts of such an array.
+
+    Of an array of records the elements are counted; `records` says where they are, and `base` only
+    names the array. Of a `packed` array, elements of that type, the base has bytes, and so have
+    offset and strides.
     """
 
     base: Var
@@ -48,6 +53,8 @@ class View:
     order: str | None
     pairs: bool = False
     part: int | None = None
+    records: RecordRef | None = None
+    packed: Scalar | None = None
 
     @property
     def ndim(self) -> int:
@@ -57,11 +64,44 @@ class View:
     def element(self) -> Scalar:
         assert isinstance(self.base.type, (Vec, Array))
         assert isinstance(self.base.type.element, Scalar)
-        return self.base.type.element
+        return self.packed or self.base.type.element
 
     @property
     def space(self) -> MemSpace:
         return self.base.type.space if isinstance(self.base.type, Array) else MemSpace.GLOBAL
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordStore:
+    """Where records are: an array of them (`is_array`), or one.
+
+    Either all lie in memory as the layout of `record` says, which is accessed through a base for
+    each type of number (`bases`), or each number of a record has an array or a variable of its own
+    (`apart`, by the path of its field).
+    """
+
+    record: Record
+    bases: dict[Scalar, Var]
+    apart: dict[Path, Var]
+    is_array: bool
+
+    @property
+    def variables(self) -> list[Var]:
+        """Every base, array or variable."""
+        return [*self.bases.values(), *self.apart.values()]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordRef:
+    """The part at `path` of one record of a store.
+
+    `indices` has an int64 for each array on the way: that of the store, then fixed arrays. Where it
+    says where the elements of a view are, the last index is missing.
+    """
+
+    store: RecordStore
+    path: Path
+    indices: tuple[Cell, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +136,7 @@ class Nothing:
 
 NOTHING = Nothing()
 
-Value = Cell | TupleValue | View | RangeValue | IteratorValue | SliceValue | Nothing
+Value = Cell | TupleValue | View | RecordRef | RangeValue | IteratorValue | SliceValue | Nothing
 
 
 def cells_of(value: Value) -> Iterator[Cell]:
@@ -111,6 +151,10 @@ def cells_of(value: Value) -> Iterator[Cell]:
             yield from shape
             yield offset
             yield from strides
+            if value.records is not None:
+                yield from value.records.indices
+        case RecordRef(indices=indices):
+            yield from indices
         case RangeValue(first=first, stop=stop, step=step):
             yield from (first, stop, step)
         case IteratorValue(source):

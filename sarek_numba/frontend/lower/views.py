@@ -86,8 +86,7 @@ def select(view: View, items: Sequence[IndexItem], bind: Bind, span: Span | None
         offset = add(offset, multiply(first, strides[axis]))
         shape.append(Cell(bind(extent)))
         steps.append(Cell(bind(multiply(step, strides[axis]))))
-    cells = tuple(shape), Cell(offset), tuple(steps)
-    return View(view.base, *cells, None, view.pairs, view.part)
+    return replace(view, shape=tuple(shape), offset=Cell(offset), strides=tuple(steps), order=None)
 
 
 def transpose(view: View) -> View:

@@ -10,6 +10,7 @@ from sarek_numba.frontend.rules import (
     loops,
     matching,
     operators,
+    records,
     types,
     warps,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "loops",
     "matching",
     "operators",
+    "records",
     "types",
     "warps",
 ]

@@ -19,6 +19,8 @@ from sarek_numba.frontend.extensions import (
 )
 from sarek_numba.frontend.hints import current
 from sarek_numba.frontend.language import Axes
+from sarek_numba.frontend.records import RecordType
+from sarek_numba.frontend.rules import records
 from sarek_numba.frontend.rules.complexes import part_view, storable
 from sarek_numba.frontend.rules.exact import check_exact
 from sarek_numba.frontend.rules.operators import constant
@@ -76,7 +78,8 @@ def indexed(array: Type, index: Type) -> Type:
     slices = sum(isinstance(item, SliceType) for item in items)
     ndim = array.ndim - len(items) + slices
     if ndim == 0:
-        return array.dtype
+        is_record = isinstance(array.dtype, RecordType)
+        return array.dtype.held_as("reference", array) if is_record else array.dtype
     return array.copy(ndim=ndim, layout=_layout_of_view(array, items))
 
 
@@ -127,7 +130,12 @@ def _is_stretch(items: list[Any]) -> bool:
 
 @rule(operator.getitem)
 def get_item(container: Type, index: Type) -> Operation:
+    if isinstance(container, RecordType):
+        return records.field_item(container, index)
     if isinstance(container, types.Array):
+        name = records.text_of(index)
+        if name is not None and isinstance(container.dtype, RecordType):
+            return records.view(container, name)
         with operand(1):
             return Operation(GetItem(), (container, index), indexed(container, index))
     if isinstance(container, types.BaseTuple):
@@ -191,6 +199,8 @@ def common_item(items: Type) -> Type:
 
 @rule(operator.setitem)
 def set_item(array: Type, index: Type, value: Type) -> Operation:
+    if isinstance(array, RecordType):
+        return records.set_field_item(array, index, value)
     if not isinstance(array, types.Array):
         what, hint = "has no elements to store into", "store into arrays"
         if isinstance(array, types.BaseTuple):
@@ -208,6 +218,8 @@ def set_item(array: Type, index: Type, value: Type) -> Operation:
             f"this is {describe(target)}, and a store goes into one element",
             "write an index for each axis, or a loop over the elements",
         )
+    if isinstance(target, RecordType):
+        return records.set_record(array, index, value)
     with operand(2):
         check_stored(value, target)
     return Operation(SetItem(), (array, index, target), types.none)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from numba.core import types
 
+from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend import language
+from sarek_numba.frontend.records import RecordType
 from sarek_numba.frontend.rules.arrays import (
     check_stored,
     indexed,
@@ -52,6 +54,7 @@ def _element(op: AtomicOp, array: Type, index: Type) -> Type:
                 f"sarek.atomic.{name}() takes one element, not {describe(target)}",
                 "give an index for each axis, as a tuple of ints",
             )
+    _check_record(op, array, target)
     refusal = refused_element(name, target)
     if refusal is not None:
         with operand(0):
@@ -59,6 +62,21 @@ def _element(op: AtomicOp, array: Type, index: Type) -> Type:
     _check_type(op, target)
     _check_space(op, array)
     return target
+
+
+def _check_record(op: AtomicOp, array: Type, target: Type) -> None:
+    with operand(0):
+        if isinstance(target, RecordType):
+            raise Refusal(
+                f"sarek.atomic.{_name(op)}() takes numbers, and the elements are records",
+                f"name a field of them, as in p[{target.names[0]!r}]",
+            )
+        if not array.aligned:
+            raise Refusal(
+                "an atomic operation needs aligned elements, and this field is packed",
+                "align the records, as in numpy.dtype([...], align=True)",
+                UnsupportedConstruct,
+            )
 
 
 def _check_type(op: AtomicOp, target: Type) -> None:

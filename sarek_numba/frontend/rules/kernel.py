@@ -10,6 +10,7 @@ from numba.core import types
 from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend import language
 from sarek_numba.frontend.extensions import CompileTime, PlacedArray
+from sarek_numba.frontend.records import RecordType
 from sarek_numba.frontend.rules.arrays import is_captured_array
 from sarek_numba.frontend.rules.registry import rule
 from sarek_numba.frontend.rules.types import element_type, numba_type
@@ -35,6 +36,7 @@ from sarek_numba.frontend.weak import (
     tuple_of,
 )
 from sarek_numba.ir.nodes import Coordinate, FenceScope
+from sarek_numba.ir.records import unit_alignment
 from sarek_numba.ir.types import MemSpace
 
 _MOST_CONSTANT_BYTES = 65536  # the least that OpenCL and CUDA promise of constant memory
@@ -155,7 +157,8 @@ def shared_array(shape: Type, dtype: Type) -> Operation:
 def shared_dynamic(offset: Type, dtype: Type) -> Operation:
     element = _element_type(dtype)
     start = constant_of(offset)
-    size = dtype_of(element).itemsize
+    is_record = isinstance(element, RecordType)
+    size = unit_alignment(element.root) if is_record else dtype_of(element).itemsize
     with operand(0):
         if not isinstance(offset, WeakInt) or start is None or start < 0:
             raise Refusal(
@@ -172,6 +175,8 @@ def shared_dynamic(offset: Type, dtype: Type) -> Operation:
 
 
 def _dynamic(offset: int, element: Type) -> Operation:
+    if isinstance(element, RecordType):
+        element = RecordType(element.root, "element", MemSpace.SHARED)
     array = PlacedArray(element, 1, "C", MemSpace.SHARED)
     return Operation(CreateArray(MemSpace.SHARED, None, offset), (), array)
 
@@ -184,8 +189,15 @@ def local_array(shape: Type, dtype: Type) -> Operation:
 def _created(name: str, space: MemSpace, shape: Type, element: Type) -> Operation:
     with operand(0):
         extents = _extents(name, shape)
-    array = PlacedArray(element, len(extents), "C", space, extents)
+    array = PlacedArray(_kept_apart(element, space), len(extents), "C", space, extents)
     return Operation(CreateArray(space, extents), (), array)
+
+
+def _kept_apart(element: Type, space: MemSpace) -> Type:
+    """The element type of a new array: no other sees the fields of its records side by side."""
+    if not isinstance(element, RecordType):
+        return element
+    return RecordType(element.root, "element", space, by_bytes=False)
 
 
 @rule(language.const.array_like)
@@ -214,5 +226,6 @@ def constant_array(array: Type) -> Operation:
             "pass it as an argument",
         )
     values.flags.writeable = False
+    element = _kept_apart(element, MemSpace.CONSTANT)
     kind = PlacedArray(element, values.ndim, "C", MemSpace.CONSTANT, values.shape)
     return Operation(ConstantArray(values), (), kind)

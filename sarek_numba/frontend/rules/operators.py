@@ -13,6 +13,7 @@ from sarek_numba.errors import ConstantOverflow
 from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.language import Axes
+from sarek_numba.frontend.records import RecordType
 from sarek_numba.frontend.rules.registry import name_of, rule
 from sarek_numba.frontend.typed import (
     Binary,
@@ -124,6 +125,8 @@ def require_numbers(function: Any, *operands: Type) -> None:
     hint = "use numbers"
     if any(map(is_complex, operands)):
         hint = _hint_on_complex(function)
+    elif any(isinstance(operand, RecordType) for operand in operands):
+        hint = "use its fields"
     elif any(isinstance(operand, types.Array) for operand in operands):
         hint = "name an element, as in a[i]; a kernel works on single numbers"
     elif any(isinstance(operand, types.NoneType) for operand in operands):

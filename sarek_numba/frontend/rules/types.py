@@ -10,9 +10,10 @@ from numba.np.numpy_support import from_dtype
 from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
-from sarek_numba.frontend.language import DType, NotYet
+from sarek_numba.frontend.language import DType, NotYet, RecordConstructor
 from sarek_numba.frontend.rules.complexes import constructor_of
 from sarek_numba.frontend.rules.operators import require_numbers
+from sarek_numba.frontend.rules.records import record_type
 from sarek_numba.frontend.rules.registry import Rule
 from sarek_numba.frontend.typed import Convert, Operation, Type
 from sarek_numba.frontend.weak import Refusal, WeakInt, check_fit, describe, is_integer
@@ -24,12 +25,10 @@ _INSTEAD = {"float16": "use float32", "bfloat16": "use float32"}
 
 def numba_type(dtype: np.dtype[Any]) -> Type:
     """The type of a NumPy dtype; raises a `Refusal` that says what to use instead."""
-    if dtype.names is not None or dtype.subdtype is not None:
-        raise Refusal(
-            "records are not in this version",
-            "use one array for each field",
-            UnsupportedConstruct,
-        )
+    if dtype.names is not None:
+        return record_type(dtype)
+    if dtype.subdtype is not None:
+        raise Refusal(f"{dtype} is no type of a kernel", "give the array more axes")
     if dtype.name in ("float16", "bfloat16"):
         raise Refusal(
             f"{dtype.name} is not in this version", _INSTEAD.get(dtype.name), UnsupportedConstruct
@@ -79,7 +78,7 @@ def _is_python_number_type(value: Any) -> bool:
 
 def constructor(value: Any) -> Rule | None:
     """The rule of a type that is called; None if the object is no NumPy or sarek type."""
-    if _is_python_number_type(value) or isinstance(value, (NotYet, np.dtype)):
+    if _is_python_number_type(value) or isinstance(value, (NotYet, np.dtype, RecordConstructor)):
         return None
     dtype = as_dtype(value)
     return None if dtype is None else _converts_to(numba_type(dtype))

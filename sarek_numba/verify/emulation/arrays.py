@@ -57,15 +57,22 @@ class EmulatedArray:
         return len(self.array)
 
     def __getitem__(self, index: Any) -> Any:
-        item = self.array[self._placed(index)]
+        index = self._placed(index)
+        item = self.array[index]
+        if isinstance(item, np.void):  # NumPy would give a view in some cases, a copy in others
+            subscripts = index if isinstance(index, tuple) else (index,)
+            return EmulatedRecord(self.array[(*subscripts, ...)], self.hints)
         return EmulatedArray(item, self.hints) if isinstance(item, np.ndarray) else item
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, EmulatedRecord):
+            self.array[self._placed(index)] = value.array
+            return
         self.array[self._placed(index)] = convert(value, self.array.dtype)
 
     def _placed(self, index: Any) -> Any:
         """The index as the kernel's hints have it: NumPy's own without any."""
-        if self.hints.wraparound and self.hints.bounds is None:
+        if isinstance(index, str) or (self.hints.wraparound and self.hints.bounds is None):
             return index
         items = index if isinstance(index, tuple) else (index,)
         return tuple(map(self._along, items, self.array.shape))
@@ -81,6 +88,70 @@ class EmulatedArray:
         if not 0 <= place < extent:
             raise IndexError(f"index {item} is out of range for an axis of {extent} elements")
         return place
+
+
+class EmulatedRecord:
+    """A record: a view of an element of an array, or of memory of its own."""
+
+    __slots__ = ("array", "hints")
+
+    def __init__(self, array: npt.NDArray[Any], hints: Hints = NONE) -> None:
+        object.__setattr__(self, "array", array)
+        object.__setattr__(self, "hints", hints)
+
+    def copy(self) -> EmulatedRecord:
+        """A record of its own."""
+        return EmulatedRecord(self.array.copy(), self.hints)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
+
+    def __getitem__(self, name: str) -> Any:
+        field = self.array[name]
+        if field.ndim:
+            return EmulatedArray(field, self.hints)
+        return EmulatedRecord(field, self.hints) if field.dtype.names else field[()]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if isinstance(value, EmulatedRecord):
+            self.array[name] = value.array
+            return
+        self.array[name] = convert(value, self.array.dtype[name])
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in (self.array.dtype.names or ()):
+            raise AttributeError(f"a record has no field {name!r}")
+        return self[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in (self.array.dtype.names or ()):
+            raise AttributeError(f"a record has no field {name!r}")
+        self[name] = value
+
+
+def made_record(constructor: Any) -> Any:
+    """`sarek.record(dtype)` as an emulated kernel calls it; still a dtype."""
+
+    def make(*values: Any, **named: Any) -> EmulatedRecord:
+        made = EmulatedRecord(np.zeros((), constructor.dtype))
+        for name, value in constructor.given(values, named).items():
+            made[name] = value
+        return made
+
+    make.dtype = constructor.dtype  # type: ignore[attr-defined] # NumPy asks it for its dtype
+    return make
+
+
+def own(value: Any) -> Any:
+    """A value as a device function gets or gives it: records are copied."""
+    if isinstance(value, EmulatedRecord):
+        return value.copy()
+    if isinstance(value, tuple):
+        items = map(own, value)
+        return type(value)._make(items) if hasattr(value, "_make") else tuple(items)
+    return value
 
 
 def poisoned(shape: Any, dtype: Any, hints: Hints = NONE) -> EmulatedArray:

@@ -1,0 +1,177 @@
+"""The Numba types of records: as elements of arrays, as references to elements, and as values.
+
+As in NumPy `q = p[i]` names the element: a reference, through which fields are read and written
+where they lie. `.copy()`, a construction, a parameter and the result of a device function are
+values. A name may stand for a value that another name stands for too, as in Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.core import types
+
+from sarek_numba.frontend.extensions import PlacedArray, space_of
+from sarek_numba.frontend.weak import Type, class_of, tuple_of, type_of
+from sarek_numba.ir.records import dtype_of, leaf_at, leaves, type_at
+from sarek_numba.ir.types import ElementType, FixedArray, MemSpace, Record, Scalar
+
+
+class RecordType(types.Type):  # type: ignore[misc] # Numba ships no types
+    """A record that is `held` as "element" of an array, "reference" to an element, or "value".
+
+    `by_bytes` is memory in which the fields lie as the record's layout says: global memory and the
+    dynamic shared region. Elsewhere each field has an array or a variable of its own. `path` leads
+    from the record of the array to this one.
+    """
+
+    def __init__(
+        self,
+        root: Record,
+        held: str = "element",
+        space: MemSpace = MemSpace.GLOBAL,
+        readonly: bool = False,
+        by_bytes: bool = True,
+        path: tuple[str, ...] = (),
+    ) -> None:
+        self.root = root
+        self.held = held
+        self.space = space
+        self.readonly = readonly
+        self.by_bytes = by_bytes
+        self.path = path
+        super().__init__(f"record({', '.join(name for name, _ in self.record.fields)})")
+
+    @property
+    def record(self) -> Record:
+        found = type_at(self.root, self.path)
+        while isinstance(found, FixedArray):
+            found = found.element
+        assert isinstance(found, Record)
+        return found
+
+    @property
+    def key(self) -> Any:
+        return (self.root, self.held, self.space, self.readonly, self.by_bytes, self.path)
+
+    @property
+    def described(self) -> str:
+        """The record in the words of an error message."""
+        if self.held != "reference":
+            return "a record"
+        return f"a reference to a {'read-only ' if self.readonly else ''}record"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.record.fields)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return dtype_of(self.record)
+
+    def within(self, name: str, held: str) -> RecordType:
+        """The record in a field of this one."""
+        path = (*self.path, name)
+        return RecordType(self.root, held, self.space, self.readonly, self.by_bytes, path)
+
+    def held_as(self, held: str, array: Type | None = None) -> RecordType:
+        """The same record held otherwise; a reference is to an element of `array`."""
+        if array is None:
+            return RecordType(self.root, held, self.space, self.readonly, self.by_bytes, self.path)
+        return RecordType(
+            self.root, held, space_of(array), not array.mutable, self.by_bytes, self.path
+        )
+
+
+class RecordMethod(types.Opaque):  # type: ignore[misc] # Numba ships no types
+    """`r.copy`, before it is called."""
+
+    described = "the method copy() of a record"
+
+    def __init__(self, record: RecordType) -> None:
+        self.record = record
+        super().__init__(f"copy of {record} {record.key}")
+
+
+def value_of(record: Record) -> RecordType:
+    """The type of a value."""
+    return RecordType(record, "value", MemSpace.LOCAL, by_bytes=False)
+
+
+def passed(kind: Type) -> Type:
+    """The type of an argument as a device function sees it, and of its result: a value."""
+    if isinstance(kind, RecordType):
+        return value_of(kind.record)
+    if isinstance(kind, types.BaseTuple):
+        return tuple_of(tuple(map(passed, kind.types)), class_of(kind))
+    return kind
+
+
+def is_value(kind: Type) -> bool:
+    return isinstance(kind, RecordType) and kind.held == "value"
+
+
+def is_record_array(kind: Type) -> bool:
+    return isinstance(kind, types.Array) and isinstance(kind.dtype, RecordType)
+
+
+def field_of(owner: RecordType, name: str) -> Type:
+    """The type of a field of a record: a number, a record, or an array."""
+    path = (*owner.path, name)
+    kind = dict(owner.record.fields)[name]
+    if isinstance(kind, Scalar):
+        return type_of(kind)
+    if is_value(owner) and isinstance(kind, Record):
+        return value_of(kind)
+    if isinstance(kind, Record):
+        return owner.within(name, owner.held)
+    assert isinstance(kind, FixedArray)
+    if isinstance(kind.element, Record):
+        return _array(owner.within(name, "element"), len(kind.shape), "C", owner, True)
+    assert isinstance(kind.element, Scalar)
+    aligned = not owner.by_bytes or leaf_at(owner.root, path).is_aligned
+    return _array(type_of(kind.element), len(kind.shape), "A", owner, aligned)
+
+
+def field_view(array: Type, name: str) -> Type | None:
+    """The type of `p['x']`, the field of every element; None for a field of arrays of records."""
+    element: RecordType = array.dtype
+    owner = element.held_as("reference", array)
+    kind = field_of(owner, name)
+    if isinstance(kind, RecordType):
+        return array.copy(dtype=kind.held_as("element"))
+    if not isinstance(kind, types.Array):
+        path = (*owner.path, name)
+        aligned = not owner.by_bytes or leaf_at(owner.root, path).is_aligned
+        return _array(kind, array.ndim, "A", owner, aligned)
+    if isinstance(kind.dtype, RecordType):
+        return None
+    return kind.copy(ndim=array.ndim + kind.ndim)
+
+
+def _array(element: Type, ndim: int, layout: str, owner: RecordType, aligned: bool) -> Type:
+    if owner.space is MemSpace.GLOBAL:
+        return types.Array(element, ndim, layout, readonly=owner.readonly, aligned=aligned)
+    return PlacedArray(element, ndim, layout, owner.space, aligned=aligned)
+
+
+def alike(left: Record, right: Record) -> bool:
+    """Whether two records have the same fields, wherever these lie."""
+    if len(left.fields) != len(right.fields):
+        return False
+    pairs = zip(left.fields, right.fields, strict=True)
+    return all(a == b and _alike(first, second) for (a, first), (b, second) in pairs)
+
+
+def _alike(left: ElementType, right: ElementType) -> bool:
+    if isinstance(left, FixedArray) and isinstance(right, FixedArray):
+        return left.shape == right.shape and _alike(left.element, right.element)
+    if isinstance(left, Record) and isinstance(right, Record):
+        return alike(left, right)
+    return left is right
+
+
+def numbers(record: Record) -> tuple[Scalar, ...]:
+    """The types of all numbers of a record, each of a fixed array for itself."""
+    return tuple(leaf.scalar for leaf in leaves(record) for _ in range(leaf.count))

@@ -1,0 +1,216 @@
+"""Records of NumPy: from a structured dtype to a `Record` and back, and what a record is made of.
+
+A dtype says where each field is. Where that is what `ir.layout` gives for a C structure the record
+says no more than its fields; otherwise it carries the offsets. All code computes addresses from
+`layout_of` of the record, so there is one table of offsets for the host and every device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from sarek_numba.ir.layout import field_offset, layout_of
+from sarek_numba.ir.types import ElementType, FixedArray, Record, Scalar
+
+_NAME = "dtype"
+_SCALARS = {
+    np.dtype(scalar.value): scalar
+    for scalar in Scalar
+    if scalar not in (Scalar.FLOAT16, Scalar.BFLOAT16)
+}
+
+
+class InvalidRecord(ValueError):
+    """A dtype that is no record of a kernel: `message` says which field is at fault, and why."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+@lru_cache(maxsize=1024)
+def record_of(dtype: np.dtype[Any]) -> Record:
+    """The record of a structured dtype. Raises InvalidRecord."""
+    record = _record(dtype, "")
+    if not record.fields:
+        raise InvalidRecord("a record without fields", "give it a field")
+    return record
+
+
+def _record(dtype: np.dtype[Any], path: str) -> Record:
+    assert dtype.names is not None
+    assert dtype.fields is not None
+    places = [(name, *dtype.fields[name][:2]) for name in dtype.names]
+    fields = tuple((name, _field(kind, f"{path}{name}")) for name, kind, _ in places)
+    offsets = tuple(offset for _, _, offset in places)
+    _check_apart(places, path)
+    plain = Record(_NAME, fields)
+    layout = layout_of(plain)
+    if layout.offsets == offsets and layout.size == dtype.itemsize:
+        return plain
+    return Record(_NAME, fields, offsets, dtype.itemsize)
+
+
+def _field(dtype: np.dtype[Any], path: str) -> ElementType:
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        if 0 in shape:
+            raise InvalidRecord(f"field '{path}' has the shape {shape}", "leave the field out")
+        return FixedArray(_field(base, path), shape)
+    if dtype.names is not None:
+        if not dtype.names:
+            raise InvalidRecord(f"field '{path}' is a record without fields", "leave it out")
+        return _record(dtype, f"{path}.")
+    if not dtype.isnative:
+        hint = "convert it with a.astype(a.dtype.newbyteorder('='))"
+        order = dtype.byteorder
+        raise InvalidRecord(f"field '{path}' is {dtype.name} in the byte order {order!r}", hint)
+    scalar = _SCALARS.get(dtype)
+    if scalar is None:
+        raise InvalidRecord(f"field '{path}' is {dtype}, no type of a kernel", "use numbers")
+    return scalar
+
+
+def _check_apart(places: list[tuple[str, np.dtype[Any], int]], path: str) -> None:
+    """Fields that share bytes would be two names of one value."""
+    for (name, kind, offset), (other, _, start) in pairwise(sorted(places, key=lambda p: p[2])):
+        if offset + kind.itemsize > start:
+            raise InvalidRecord(
+                f"the fields '{path}{name}' and '{path}{other}' overlap",
+                "give each field bytes of its own",
+            )
+
+
+@lru_cache(maxsize=1024)
+def dtype_of(record: Record) -> np.dtype[Any]:
+    """The structured dtype of a record, offsets and size included."""
+    layout = layout_of(record)
+    return np.dtype(
+        {
+            "names": [name for name, _ in record.fields],
+            "formats": [_format(kind) for _, kind in record.fields],
+            "offsets": list(layout.offsets),
+            "itemsize": layout.size,
+        }
+    )
+
+
+def _format(kind: ElementType) -> Any:
+    match kind:
+        case Record():
+            return dtype_of(kind)
+        case FixedArray(element=element, shape=shape):
+            return (_format(element), shape)
+        case Scalar():
+            return np.dtype(kind.value)
+        case _:
+            raise AssertionError(f"a field of type {kind}")
+
+
+# --- what a record is made of ---------------------------------------------------------------------
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A number in a record, or as many as `counts` gives along the fixed arrays on its way.
+
+    It begins at byte `offset`; `strides`, in bytes, belong to `counts`. A fixed array of several
+    axes counts as one. `is_aligned` tells whether each of them is at a multiple of its size, if the
+    record is at a multiple of `unit_alignment`.
+    """
+
+    path: Path
+    scalar: Scalar
+    offset: int
+    counts: tuple[int, ...]
+    strides: tuple[int, ...]
+    is_aligned: bool
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.counts)
+
+
+@lru_cache(maxsize=1024)
+def leaves(record: Record) -> tuple[Leaf, ...]:
+    """The numbers of a record, in the order of its fields."""
+    return tuple(_leaves(record, layout_of(record).size, (), 0, (), ()))
+
+
+def _leaves(
+    kind: ElementType,
+    size: int,
+    path: Path,
+    offset: int,
+    counts: tuple[int, ...],
+    strides: tuple[int, ...],
+) -> Iterator[Leaf]:
+    match kind:
+        case Scalar():
+            width = kind.bits // 8
+            is_aligned = not any(n % width for n in (size, offset, *strides))
+            yield Leaf(path, kind, offset, counts, strides, is_aligned)
+        case Record(fields=fields):
+            for name, part in fields:
+                start = offset + field_offset(kind, name)
+                yield from _leaves(part, size, (*path, name), start, counts, strides)
+        case FixedArray(element=element, shape=shape):
+            step = layout_of(element).size
+            inner = (*counts, math.prod(shape)), (*strides, step)
+            yield from _leaves(element, size, path, offset, *inner)
+        case _:
+            raise AssertionError(f"a field of type {kind}")
+
+
+@lru_cache(maxsize=1024)
+def leaf_at(record: Record, path: Path) -> Leaf:
+    """The leaf at a path of field names."""
+    return next(leaf for leaf in leaves(record) if leaf.path == path)
+
+
+def type_at(record: Record, path: Path) -> ElementType:
+    """The type at a path of field names, fixed arrays on the way indexed, the last one not."""
+    kind: ElementType = record
+    for name in path:
+        while isinstance(kind, FixedArray):
+            kind = kind.element
+        assert isinstance(kind, Record)
+        kind = dict(kind.fields)[name]
+    return kind
+
+
+@lru_cache(maxsize=1024)
+def bases(record: Record) -> tuple[Scalar, ...]:
+    """The types through which an array of such records is accessed, each once.
+
+    A number that may be unaligned is read and written byte by byte.
+    """
+    found = [leaf.scalar if leaf.is_aligned else Scalar.UINT8 for leaf in leaves(record)]
+    return tuple(dict.fromkeys(found))
+
+
+def unit_alignment(record: Record) -> int:
+    """What the address of an array of such records must be a multiple of."""
+    return max(scalar.bits // 8 for scalar in bases(record))
+
+
+def element_named(record: Record, offset: int) -> str:
+    """The number that holds a byte of a record, as the user writes it: `.pos.x`, `.v[2]`."""
+    for leaf in leaves(record):
+        rest, text = offset - leaf.offset, ""
+        for count, stride in zip(leaf.counts, leaf.strides, strict=True):
+            at, rest = divmod(rest, stride)
+            text += f"[{at}]" if 0 <= at < count else "?"
+        if 0 <= rest < leaf.scalar.bits // 8 and "?" not in text:
+            return f".{'.'.join(leaf.path)}{text}"
+    return ""
