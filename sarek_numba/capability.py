@@ -119,6 +119,7 @@ _FEATURE_WORDS = {
     "barrier": "block barriers",
     "warp": "warp operations",
     "warp_rows": "warps that span rows of a block",
+    "print": "printing",
 }
 
 

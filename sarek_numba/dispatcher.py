@@ -57,7 +57,6 @@ from sarek_numba.runtime.registry import Device, device
 from sarek_numba.runtime.signature import Signature, signature_of
 
 _LATER_OPTIONS = {
-    "debug": "launch on the device 'interpreter', which checks bounds and assertions",
     "fastmath": "float operations are exactly rounded here",
     "restrict": "overlapping arguments are legal here",
 }
@@ -109,9 +108,10 @@ class ForAll:
 class Dispatcher:
     """A kernel, made by `@sarek.kernel`. Launch it as `k[grid, block](*arguments)`."""
 
-    def __init__(self, function: FunctionType, hints: Hints = NONE) -> None:
+    def __init__(self, function: FunctionType, hints: Hints = NONE, *, debug: bool = False) -> None:
         self.py_func = function
         self.hints = hints
+        self.debug = debug
         self.signature: Signature = signature_of(function)
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
@@ -213,7 +213,7 @@ class Dispatcher:
             self.hints,
             warp_width,
         )
-        analysed = launching.analyse(compiled.kernel, self.signature.names)
+        analysed = launching.analyse(compiled.kernel, self.signature.names, debug=self.debug)
         return _Specialisation(analysed, compiled.captures)
 
     # --- inspecting
@@ -314,14 +314,21 @@ def kernel(function: Any = None, **options: Any) -> Any:
 
     `wraparound=False`: no index counts from the end. `bounds="clamp"`: an index out of range means
     the nearest in it. `strict=True` refuses stores that can lose information. `max_threads=N`
-    refuses launches with more threads a block.
+    refuses launches with more threads a block. `debug=True` has every device check subscripts and
+    assertions, as the device 'interpreter' does.
     """
     given = {name: options.pop(name) for name in NAMES if name in options}
+    debug = options.pop("debug", False)
     _refuse_options(options)
     hints = read_hints(given)
+    if not isinstance(debug, bool):
+        message = f"@sarek.kernel(debug=...) is True or False, not {debug!r}"
+        raise UnsupportedConstruct(
+            Diagnostic(UnsupportedConstruct, message, None, "write @sarek.kernel(debug=True)")
+        )
     if function is None:
-        return lambda decorated: Dispatcher(_python_function(decorated), hints)
-    return Dispatcher(_python_function(function), hints)
+        return lambda decorated: Dispatcher(_python_function(decorated), hints, debug=debug)
+    return Dispatcher(_python_function(function), hints, debug=debug)
 
 
 def _refuse_options(options: Mapping[str, Any]) -> None:

@@ -8,7 +8,8 @@ hint.
 from __future__ import annotations
 
 import linecache
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from sarek_numba.span import Span
 
@@ -294,3 +295,68 @@ class NoProgress(OracleError, TimeoutError):
 
 class AssertionFailed(OracleError, AssertionError):
     """An `assert` of the kernel that failed."""
+
+
+# --- findings -------------------------------------------------------------------------------------
+
+Triple = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault of a launch, at one place in the source. `error` is the class that is raised.
+
+    Further threads that meet the same fault there are counted, not listed.
+    `block` and `thread` are (x, y, z) of the first thread seen to meet it, `threads` how many did.
+    `values` are names and values that explain it. `note` is the other place of a race or of a
+    divergence. `order` is the place's position in the program.
+    """
+
+    error: type[OracleError]
+    message: str
+    kernel: str
+    span: Span | None
+    block: Triple | None
+    thread: Triple | None
+    array: str | None = None
+    index: int | tuple[int, ...] | None = None
+    values: tuple[tuple[str, Any], ...] = ()
+    note: tuple[Span | None, str] | None = None
+    hint: str | None = None
+    threads: int = 1
+    order: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        place = f"{self.span}: " if self.span else ""
+        lines = [f"{place}{self.message}", *excerpt(self.span), f"  {self.where}"]
+        if self.values:
+            lines.append("  " + ", ".join(f"{name} = {value}" for name, value in self.values))
+        if self.note:
+            span, text = self.note
+            lines += [f"  note: {span}: {text}" if span else f"  note: {text}", *excerpt(span)]
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+    @property
+    def where(self) -> str:
+        """Kernel, block and thread in words."""
+        text = f"kernel '{self.kernel}'"
+        if self.block is not None:
+            text += f", block {self.block}"
+        if self.thread is not None:
+            text += f", thread {self.thread}"
+        more = self.threads - 1
+        return f"{text} and {more} other thread{'s' * (more > 1)}" if more > 0 else text
+
+
+def raise_findings(findings: tuple[Finding, ...], dropped: int = 0) -> None:
+    """Raise the first finding's error, which carries them all; nothing if there are none."""
+    if not findings:
+        return
+    first = findings[0]
+    text = str(first)
+    more = len(findings) - 1 + dropped
+    if more:
+        text += f"\n({more} more finding{'s' * (more > 1)} in .findings)"
+    raise first.error(text, findings)

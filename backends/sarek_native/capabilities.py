@@ -66,7 +66,7 @@ def facts() -> dict[Capability, Fact]:
     for scalar, space in product(_ATOMIC_SCALARS, (MemSpace.GLOBAL, MemSpace.SHARED)):
         for op in FLOAT_ATOMICS if scalar.is_float else INTEGER_ATOMICS:
             found[Capability("atomic", scalar, op, space)] = _CONSTRUCTION
-    for feature in ("shared", "dynamic_shared", "barrier", "warp"):
+    for feature in ("shared", "dynamic_shared", "barrier", "warp", "print"):
         found[Capability(feature)] = _CONSTRUCTION
     return found
 

@@ -45,6 +45,7 @@ from sarek_numba.ir.nodes import (
     MemFence,
     Native,
     Pragma,
+    Print,
     Return,
     Seq,
     Stmt,
@@ -133,7 +134,7 @@ def emit_stmt(state: State, stmt: Stmt) -> None:
             pass
         case Barrier():
             raise AssertionError("a barrier within a region")
-        case Assign() | Match() | Coopmat():
+        case Assign() | Match() | Coopmat() | Print():
             raise UnsupportedConstruct(f"{type_name(stmt)} is not supported by the native device")
         case _:
             assert_never(stmt)

@@ -98,6 +98,7 @@ def _facts(device: Any) -> dict[Capability, Fact]:
             ("shared", "local memory, CL_DEVICE_LOCAL_MEM_SIZE"),
             ("dynamic_shared", "local memory as an argument, CL_DEVICE_LOCAL_MEM_SIZE"),
             ("barrier", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)"),
+            ("print", "section 6.12.11: atomic_add on the words of a report buffer"),
         )
     }
     facts[Capability("warp")] = _warp_fact(device)

@@ -8,7 +8,8 @@ memory), `atomics`, `synchronise`, `report`, `driver`.
 
 from sarek_interp.driver import InterpreterBackend
 from sarek_interp.launch import execute
-from sarek_interp.report import Finding, Report
+from sarek_interp.report import Report
+from sarek_numba.errors import Finding
 
 __all__ = ["Finding", "Report", "backend", "execute"]
 

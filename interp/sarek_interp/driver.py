@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -74,7 +75,7 @@ class InterpreterProgram:
         step_limit: int = DEFAULT_STEP_LIMIT,
     ) -> Report:
         """Run the kernel with all checks and say what they found; see `execute`."""
-        return execute(
+        report = execute(
             self._compiled_for(frozenset(checks)),
             grid,
             block,
@@ -84,6 +85,8 @@ class InterpreterProgram:
             seed=settings.seed() if seed is None else seed,
             step_limit=step_limit,
         )
+        sys.stdout.write(report.printed)
+        return report
 
     def _compiled_for(self, checks: frozenset[str]) -> Compiled:
         with self._lock:
@@ -150,7 +153,8 @@ _FACT = Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, _EVIDENCE)
 
 def _capabilities() -> list[Capability]:
     scalars = [s for s in Scalar if s not in (Scalar.FLOAT16, Scalar.BFLOAT16)]
-    found = [Capability(feature) for feature in ("shared", "barrier", "warp", "dynamic_shared")]
+    features = ("shared", "barrier", "warp", "dynamic_shared", "print")
+    found = [Capability(feature) for feature in features]
     found += [Capability(feature, s) for feature in ("storage", "arithmetic") for s in scalars]
     found += [
         Capability("atomic", s, op, space)

@@ -20,7 +20,7 @@ from sarek_interp.machine import FALSE, Chunk, Launch, Machine, Stopped
 from sarek_interp.memory import Binding, Bytes, Storage, Tracing, global_storages
 from sarek_interp.order import Order
 from sarek_interp.races import Shadow
-from sarek_interp.report import Findings, Report, Triple
+from sarek_interp.report import Findings, Report
 from sarek_interp.statements import (
     compile_body,
     compile_helper,
@@ -29,10 +29,12 @@ from sarek_interp.statements import (
 from sarek_interp.variables import constant_size
 from sarek_interp.views import view_of, whole_name
 from sarek_interp.warps import order_of
+from sarek_numba.errors import Triple
 from sarek_numba.ir import semantics
 from sarek_numba.ir.depth import deep_recursion
 from sarek_numba.ir.effects import effects_of
 from sarek_numba.ir.nodes import ConstDecl, Kernel, SharedDecl
+from sarek_numba.ir.printing import in_thread_order
 from sarek_numba.ir.types import MemSpace
 
 OPTIONAL_CHECKS = frozenset({"division"})
@@ -161,6 +163,7 @@ def execute(
         seed,
         time.perf_counter() - began,
         findings.dropped,
+        in_thread_order(launch.lines),
     )
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sarek_interp.order import BARRIERS, Order
-from sarek_interp.report import Finding, Findings, Triple
-from sarek_numba.errors import NoProgress, OracleError
+from sarek_interp.report import Findings
+from sarek_numba.errors import Finding, NoProgress, OracleError, Triple
 from sarek_numba.ir.nodes import Coordinate
 from sarek_numba.span import Span
 
@@ -62,6 +62,7 @@ class Launch:
     strict_races: bool = False
     step_limit: int = 0
     order: Order = BARRIERS
+    lines: list[tuple[int, str]] = field(default_factory=list)  # thread of the launch, its text
 
     @property
     def threads(self) -> int:

@@ -1,67 +1,16 @@
 """What a launch on the oracle found: `Finding`s, collected by `Findings`, told by a `Report`.
 
-A finding is one fault at one place in the source. Further threads that meet the same fault there
-are counted, not listed. Findings stand in program order.
+Findings stand in program order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
-from sarek_numba.errors import OracleError, excerpt
-from sarek_numba.span import Span
-
-Triple = tuple[int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One fault. `error` is the class that a launch raises for it.
-
-    `block` and `thread` are (x, y, z) of the first thread seen to meet it, `threads` how many did.
-    `values` are names and values that explain it. `note` is the other place of a race or of a
-    divergence. `order` is the place's position in the program.
-    """
-
-    error: type[OracleError]
-    message: str
-    kernel: str
-    span: Span | None
-    block: Triple | None
-    thread: Triple | None
-    array: str | None = None
-    index: int | tuple[int, ...] | None = None
-    values: tuple[tuple[str, Any], ...] = ()
-    note: tuple[Span | None, str] | None = None
-    hint: str | None = None
-    threads: int = 1
-    order: int = field(default=0, compare=False)
-
-    def __str__(self) -> str:
-        place = f"{self.span}: " if self.span else ""
-        lines = [f"{place}{self.message}", *excerpt(self.span), f"  {self.where}"]
-        if self.values:
-            lines.append("  " + ", ".join(f"{name} = {value}" for name, value in self.values))
-        if self.note:
-            span, text = self.note
-            lines += [f"  note: {span}: {text}" if span else f"  note: {text}", *excerpt(span)]
-        if self.hint:
-            lines.append(f"  hint: {self.hint}")
-        return "\n".join(lines)
-
-    @property
-    def where(self) -> str:
-        """Kernel, block and thread in words."""
-        text = f"kernel '{self.kernel}'"
-        if self.block is not None:
-            text += f", block {self.block}"
-        if self.thread is not None:
-            text += f", thread {self.thread}"
-        more = self.threads - 1
-        return f"{text} and {more} other thread{'s' * (more > 1)}" if more > 0 else text
+from sarek_numba.errors import Finding, Triple, raise_findings
 
 
 class Findings:
@@ -102,6 +51,7 @@ class Report:
     seed: int
     seconds: float
     dropped: int = 0
+    printed: str = ""
 
     @property
     def threads(self) -> int:
@@ -116,14 +66,7 @@ class Report:
 
     def raise_first(self) -> None:
         """Raise the first finding's error, which carries them all; nothing if there are none."""
-        if not self.findings:
-            return
-        first = self.findings[0]
-        text = str(first)
-        more = len(self.findings) - 1 + self.dropped
-        if more:
-            text += f"\n({more} more finding{'s' * (more > 1)} in .findings)"
-        raise first.error(text, self.findings)
+        raise_findings(self.findings, self.dropped)
 
     def _headline(self) -> str:
         count = len(self.findings) + self.dropped

@@ -32,6 +32,7 @@ from sarek_interp.expressions import (
 from sarek_interp.loops import compile_for, compile_while
 from sarek_interp.machine import FALSE, TRUE, Divergence, Lanes, Machine, Mask, united
 from sarek_interp.operators import flagged
+from sarek_interp.printing import compile_print
 from sarek_interp.synchronise import compile_barrier
 from sarek_interp.variables import merge
 from sarek_interp.warps import compile_warp, compile_warp_barrier
@@ -138,6 +139,8 @@ def compile_stmt(c: Context, stmt: Stmt) -> Step | None:
             return lambda m: _ignore(evaluate(m))
         case nodes.Assert():
             return _assertion(c, stmt)
+        case nodes.Print():
+            return compile_print(c, stmt)
         case Empty() | MemFence():
             return None  # lanes run in step, so memory is always in order
         case Match():

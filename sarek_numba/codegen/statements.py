@@ -53,6 +53,7 @@ from sarek_numba.ir.nodes import (
     MemFence,
     Native,
     Pragma,
+    Print,
     Return,
     Seq,
     SharedDecl,
@@ -217,6 +218,8 @@ class Statements(Expressions):
                 self._warp(stmt)
             case WarpBarrier():
                 self.line(f"{self._warp_spelling().barrier};")
+            case Print():
+                raise InvalidIR("a print is made of stores by passes.report before it is printed")
             case Match() | Coopmat():
                 raise InvalidIR(f"{self.dialect.name} has no spelling for {type_name(stmt)}")
             case _:

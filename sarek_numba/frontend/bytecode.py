@@ -38,6 +38,7 @@ def interpret(source: Source, argument_types: tuple[types.Type, ...]) -> ir.Func
     except (NumbaError, NotImplementedError, UnsupportedBytecodeError) as error:
         raise _refusal(error, reader.loc, source) from None
     _define_early_reads(function_ir, reader.early_reads)
+    _settle_long_calls(function_ir)
     dead_branch_prune(function_ir, argument_types)
     _settle_raises(function_ir, source)
     merge_tails(function_ir, source.span_of)
@@ -141,6 +142,37 @@ def _mark_undefined(function_ir: ir.FunctionIR) -> None:
                     ir.UNDEFINED if getattr(value, "name", None) in empty else value
                     for value in values
                 ]
+
+
+# --- calls ----------------------------------------------------------------------------------------
+
+
+def _settle_long_calls(function_ir: ir.FunctionIR) -> None:
+    """The arguments one by one of calls that have more than CPython puts on its stack.
+
+    It makes a tuple of them; `*` itself has been refused before.
+    """
+    for block in function_ir.blocks.values():
+        made = {
+            statement.target.name: statement
+            for statement in block.body
+            if isinstance(statement, ir.Assign)
+            and isinstance(statement.value, ir.Expr)
+            and statement.value.op == "build_tuple"
+            and "list" in statement.target.name
+        }
+        spread: list[Any] = []
+        for statement in block.body:
+            call = getattr(statement, "value", None)
+            if not isinstance(call, ir.Expr) or call.op != "call" or call.vararg is None:
+                continue
+            whole = made.get(call.vararg.name)
+            if whole is not None and not call.args:
+                call.args, call.vararg = whole.value.items, None
+                spread.append(whole)
+        if spread:  # CPython begins with a list, which Numba has as an empty tuple
+            spread += [each for each in made.values() if not each.value.items]
+            block.body = [each for each in block.body if each not in spread]
 
 
 # --- raise ----------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ from sarek_numba.frontend.records import RecordMethod, passed
 from sarek_numba.frontend.rules import records
 from sarek_numba.frontend.rules.calls import bound_arguments, bound_fields, is_named_tuple
 from sarek_numba.frontend.rules.complexes import conjugate_takes, conjugated
+from sarek_numba.frontend.rules.printing import printing
 from sarek_numba.frontend.rules.registry import bind, bind_to, name_of
 from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.typed import (
@@ -387,6 +388,10 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
             return
         keywords = dict(expr.kws)
         named = {name: self.typevars[v.name].type for name, v in keywords.items()}
+        if callee.value is print:
+            operation = printing(self._types(expr.args), named)
+            self._settle(expr, target.name, operation, tuple(expr.args))
+            return
         name = self._written(expr.func, callee.value)
         rule = find_rule(callee.value, name)
         variables = bind(name, rule, tuple(expr.args), keywords)

@@ -67,6 +67,9 @@ class ThreadContext(Protocol):
     def warp_barrier(self) -> None:
         """Wait for all threads of the warp."""
 
+    def print(self, text: str) -> None:
+        """Write text; that of all threads appears in thread order when the launch ends."""
+
 
 _context: ContextVar[ThreadContext | None] = ContextVar("sarek_thread", default=None)
 

@@ -23,7 +23,7 @@ class _DoubleStar(ast.keyword):
 
 _REFUSED: dict[type[ast.AST], tuple[str, str | None]] = {
     ast.NamedExpr: ("the walrus `:=`", "assign on a line of its own"),
-    ast.JoinedStr: ("an f-string", "a kernel has no strings"),
+    ast.JoinedStr: ("an f-string", "print(a, b) takes values one by one, beside constant strings"),
     ast.ListComp: ("a list comprehension", "write a loop"),
     ast.SetComp: ("a set comprehension", "write a loop"),
     ast.DictComp: ("a dict comprehension", "write a loop"),

@@ -326,6 +326,14 @@ class Warp:
 
 
 @dataclass(frozen=True, slots=True)
+class Print:
+    """`print(…)` of numbers and constant strings: an operand of type `CompileTime` is its text."""
+
+    separator: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A device function specialised for its argument types; arguments in order of its parameters.
 
@@ -417,6 +425,7 @@ What = (
     | WarpBarrier
     | WarpLane
     | Warp
+    | Print
     | Call
     | GetField
     | FieldView

@@ -26,6 +26,7 @@ from sarek_numba.ir.nodes import (
     Intrinsic,
     Kernel,
     LocalDecl,
+    Print,
     SharedDecl,
     Stmt,
     Subscript,
@@ -54,7 +55,8 @@ from sarek_numba.span import Span
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`feature`: "storage", "arithmetic", "atomic", "shared", "barrier", "warp", "dynamic_shared".
+    """`feature`: "storage", "arithmetic", "atomic", "shared", "barrier", "warp",
+    "dynamic_shared", "print".
 
     "storage" and "arithmetic" name a scalar; "atomic" an operation, a scalar and a memory space.
     """
@@ -126,6 +128,8 @@ def _statement(stmt: Stmt) -> Iterator[Need]:
             written = root_variable(target)
             if written is not None and isinstance(written.type, Vec | Array):
                 yield from _storage(written.type, target.span or stmt.span)
+        case Print():
+            yield Need("print", span=stmt.span)
         case For(var=var):
             yield from _arithmetic(var.type, stmt.span)
         case _:

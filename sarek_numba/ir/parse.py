@@ -41,6 +41,7 @@ from sarek_numba.ir.nodes import (
     ParamDecl,
     Pattern,
     Pragma,
+    Print,
     Return,
     Seq,
     SharedDecl,
@@ -60,6 +61,7 @@ from sarek_numba.ir.types import (
     MemSpace,
     OffsetOf,
     PartOf,
+    ReportBuffer,
     Role,
     ShapeOf,
     StrideOf,
@@ -146,6 +148,8 @@ class _Parser(CoopmatReader):
                 return StrideOf(self.integer(), self.integer())
             case "dynamic_shared_length":
                 return DynamicSharedLength()
+            case "report":
+                return ReportBuffer()
             case _:
                 raise self.error("a role before this")
 
@@ -271,10 +275,22 @@ class _Parser(CoopmatReader):
                 condition = self.expr()
                 self.want(",")
                 return Assert(condition, self.string())
+            case "print":
+                return Print(self.printed())
             case "coopmat":
                 return self.coopmat()
             case _:
                 return self.nested(word)
+
+    def printed(self) -> tuple[str | Expr, ...]:
+        """The parts of a print: texts and expressions."""
+        parts: list[str | Expr] = []
+        self.want("(")
+        while not self.take(")"):
+            if parts:
+                self.want(",")
+            parts.append(self.string() if self.token.kind == "string" else self.expr())
+        return tuple(parts)
 
     def nested(self, word: str) -> Stmt:
         match word:

@@ -57,6 +57,7 @@ from sarek_numba.ir.nodes import (
     MemFence,
     Native,
     Pragma,
+    Print,
     RecordExpr,
     Return,
     Seq,
@@ -253,6 +254,8 @@ def expressions_of(stmt: Stmt) -> tuple[Expr, ...]:
             return tuple(given for given in (optional, lane) if given is not None)
         case Match(scrutinee=scrutinee):
             return (scrutinee,)
+        case Print():
+            return stmt.values
         case Coopmat(op=op):
             return _coopmat_expressions(op)
         case Seq() | Empty() | Block() | Break() | Continue() | Pragma() | Native():
@@ -289,6 +292,11 @@ def with_expressions(stmt: Stmt, new: Sequence[Expr]) -> Stmt:
             return replace(stmt, value=value, lane=None if lane is None else next(rest))
         case Match():
             return replace(stmt, scrutinee=new[0])
+        case Print(parts=parts):
+            values = iter(new)
+            return replace(
+                stmt, parts=tuple(p if isinstance(p, str) else next(values) for p in parts)
+            )
         case Coopmat(op=op):
             return Coopmat(_rebuild_coopmat(op, new), span=stmt.span)
         case Seq() | Empty() | Block() | Break() | Continue() | Pragma() | Native():

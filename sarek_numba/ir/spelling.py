@@ -107,8 +107,8 @@ KEYWORDS = frozenset(
     """
     and array assert at atomic barrier bits block break call case compare const continue coopmat
     dynamic else expr false fence for function if inf len let local match nan native new not or
-    param pass pragma record return seq set shared true tuple var variant warp warp_barrier while
-    wrap _
+    param pass pragma print record return seq set shared true tuple var variant warp
+    warp_barrier while wrap _
     """.split()
 )
 RESERVED = KEYWORDS | set(SCALAR_NAMES.values()) | {place.value for place in Coordinate}

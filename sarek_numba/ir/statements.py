@@ -206,6 +206,23 @@ class Assert:
 
 
 @dataclass(frozen=True, slots=True)
+class Print:
+    """One call of print: constant text and scalar values, written one behind the other.
+
+    What threads print appears after the launch, in the order of blocks, then of threads, then of
+    each thread's program; `ir.printing` says how a value is written.
+    """
+
+    parts: tuple[str | Expr, ...]
+    span: Span | None = span_field()
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """The parts that are computed."""
+        return tuple(part for part in self.parts if not isinstance(part, str))
+
+
+@dataclass(frozen=True, slots=True)
 class Pragma:
     """Hints for the statements within, as words: ("unroll",) or ("max_threads", "256")."""
 
@@ -326,6 +343,7 @@ Stmt = (
     | Atomic
     | Warp
     | Assert
+    | Print
     | Pragma
     | Native
     | Coopmat

@@ -52,6 +52,7 @@ from sarek_numba.ir.nodes import (
     Native,
     ParamDecl,
     Pragma,
+    Print,
     Return,
     Seq,
     SharedDecl,
@@ -79,6 +80,7 @@ from sarek_numba.ir.types import (
     LengthOf,
     OffsetOf,
     PartOf,
+    ReportBuffer,
     Role,
     ShapeOf,
     StrideOf,
@@ -252,6 +254,9 @@ class Printer(ExprPrinter):
                 return f"{self.bound((var,))}{self.warp(stmt)}"
             case Assert(condition=condition, message=message):
                 return f"assert {self.expr(condition)}, {json.dumps(message)}"
+            case Print(parts=parts):
+                shown = [json.dumps(p) if isinstance(p, str) else self.expr(p) for p in parts]
+                return f"print({', '.join(shown)})"
             case Coopmat(op=op):
                 return f"coopmat {self.coopmat(op)}"
             case If() | While() | For() | Seq() | Block() | Pragma() | Native() | Match():
@@ -366,6 +371,8 @@ def _role(role: Role) -> str:
             return f"stride {argument} {axis}"
         case DynamicSharedLength():
             return "dynamic_shared_length"
+        case ReportBuffer():
+            return "report"
         case _:
             assert_never(role)
 

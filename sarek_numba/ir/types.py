@@ -257,4 +257,18 @@ class DynamicSharedLength:
     """Bytes of the dynamic shared region of this launch."""
 
 
-Role = UserArgument | PartOf | LengthOf | OffsetOf | ShapeOf | StrideOf | DynamicSharedLength
+@dataclass(frozen=True, slots=True)
+class ReportBuffer:
+    """Where threads leave what they print and what they find, as `passes.report` lays it out."""
+
+
+Role = (
+    UserArgument
+    | PartOf
+    | LengthOf
+    | OffsetOf
+    | ShapeOf
+    | StrideOf
+    | DynamicSharedLength
+    | ReportBuffer
+)

@@ -59,6 +59,7 @@ from sarek_numba.ir.nodes import (
     Native,
     ParamDecl,
     Pragma,
+    Print,
     Return,
     Seq,
     SharedDecl,
@@ -80,6 +81,7 @@ from sarek_numba.ir.types import (
     ElementType,
     MemSpace,
     PartOf,
+    ReportBuffer,
     Scalar,
     TupleType,
     UserArgument,
@@ -164,7 +166,7 @@ class _Checker(ExprChecker):
         if isinstance(var.type, Vec):
             if array is None or array.element != var.type.element:
                 raise Broken(param, f"{var.name} is described as another array")
-            if not isinstance(param.role, UserArgument):
+            if not isinstance(param.role, UserArgument | ReportBuffer):
                 raise Broken(param, f"{var.name} is an array but no argument")
             return
         if array is not None or not isinstance(var.type, Scalar):
@@ -228,6 +230,8 @@ class _Checker(ExprChecker):
                     return True
                 case Native() | Coopmat():
                     return True
+                case Print():
+                    return True
                 case Call(function=callee) if callee in self.impure:
                     return True
                 case Assign(target=target):
@@ -286,6 +290,9 @@ class _Checker(ExprChecker):
                 check_warp(self, self.checked.warp_width, stmt)
             case Assert(condition=condition):
                 self.expect(condition, BOOL, "a condition")
+            case Print():
+                for value in stmt.values:
+                    self.scalar(value)
             case ExprStmt(value=value):
                 self.type(value)
             case Seq(body=body) | Block(body=body) | Pragma(body=body) | Native(fallback=body):

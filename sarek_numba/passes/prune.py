@@ -37,6 +37,7 @@ from sarek_numba.ir.nodes import (
     Match,
     MemFence,
     Native,
+    Print,
     Return,
     SharedDecl,
     Stmt,
@@ -227,7 +228,7 @@ def _is_pure(body: Body, pure: set[str]) -> bool:
                 return False
             case Call() | While():
                 return False
-            case Assert() | Native() | Coopmat() | Match():
+            case Assert() | Print() | Native() | Coopmat() | Match():
                 return False
             case _:
                 pass

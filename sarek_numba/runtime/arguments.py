@@ -29,6 +29,7 @@ from sarek_numba.ir.types import (
     Pair,
     PartOf,
     Record,
+    ReportBuffer,
     Role,
     Scalar,
     ShapeOf,
@@ -377,6 +378,8 @@ def fillers(params: Sequence[ParamDecl]) -> tuple[Filler, ...]:
 
 def _filler(param: ParamDecl) -> Filler:
     role = param.role
+    if isinstance(role, ReportBuffer):
+        return lambda arguments, buffers, shared: buffers[-1]  # behind those of the regions
     if param.array is not None:
         assert isinstance(role, UserArgument), "an array is filled by the user's argument"
         position = role.argument
@@ -405,6 +408,8 @@ def _reader(role: Role) -> Callable[[Arguments, int], Any]:
             return lambda arguments, shared: arguments.placement(position).strides[axis]
         case DynamicSharedLength():
             return lambda arguments, shared: shared
+        case ReportBuffer():
+            raise AssertionError("the report is a buffer")
         case _:
             assert_never(role)
 

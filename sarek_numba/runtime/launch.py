@@ -10,8 +10,10 @@ and is raised at every launch. Arity, kinds of arguments and dimensions are chec
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from sarek_numba import capability
 from sarek_numba.errors import InvalidArgument, InvalidDimensions, LengthOverflow, StreamError
@@ -23,9 +25,11 @@ from sarek_numba.ir.text import canonical_text, text
 from sarek_numba.ir.types import Scalar
 from sarek_numba.ir.warps import has_meetings, uses_warps
 from sarek_numba.passes import optimise
+from sarek_numba.passes.report import Reporting, reporting
+from sarek_numba.runtime import report
 from sarek_numba.runtime.arguments import Arguments, Filler, fillers
 from sarek_numba.runtime.cache import Memo, count
-from sarek_numba.runtime.device import Dimensions, Program
+from sarek_numba.runtime.device import Bytes, Dimensions, Program
 from sarek_numba.runtime.dimensions import check_shared
 from sarek_numba.runtime.dump import dump
 from sarek_numba.runtime.memory import bound_regions, repeats_elements
@@ -39,7 +43,8 @@ class Analysed:
     """A kernel and what a launch must know of it. `reads`, `writes` are positions of arguments.
 
     `identity` is the content with the kernel's name and place: two kernels that differ in these
-    alone share no program, for sources and findings name the kernel and its lines.
+    alone share no program, for sources and findings name the kernel and its lines. `reporting` is
+    what a device runs that is not the oracle, where there is something to print or to check.
     """
 
     kernel: Kernel
@@ -50,6 +55,7 @@ class Analysed:
     writes: frozenset[int]
     static_shared_bytes: int
     whole_warps: bool = False  # must a block be a whole number of warps?
+    reporting: Reporting | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +69,22 @@ _sources: Memo[str] = Memo()
 _prepared: Memo[_Prepared] = Memo()
 
 
-def analyse(kernel: Kernel, names: Sequence[str]) -> Analysed:
-    """What a launch must know of a verified kernel; `names` are those of its arguments."""
+def analyse(kernel: Kernel, names: Sequence[str], *, debug: bool = False) -> Analysed:
+    """What a launch must know of a verified kernel; `names` are those of its arguments.
+
+    `debug` has devices check subscripts and assertions, as the oracle always does.
+    """
     effects = effects_of(kernel)
+    reported = reporting(kernel, debug=debug)
+    places = [str(site) for site in reported.sites] if reported else []  # with their lines
     return Analysed(
         kernel=kernel,
         identity=(
-            sha256(canonical_text(kernel).encode()).hexdigest(),
+            sha256("\n".join([canonical_text(kernel), *places]).encode()).hexdigest(),
             kernel.name,
             str(kernel.span),
         ),
+        reporting=reported,
         names=tuple(names),
         needs=tuple(needs(kernel)),
         reads=arguments_of(kernel, effects.reads),
@@ -122,10 +134,37 @@ def launch(
     read = {i for i, position in enumerate(positions) if position in analysed.reads}
     written = {i for i, position in enumerate(positions) if position in analysed.writes}
     driver = device.driver
-    with bound_regions(driver, arguments.arrangement, arrays, read, written) as buffers:
+    reported = _reporting_on(device, analysed)
+    memory = None if reported is None else report.new_buffer()
+    with ExitStack() as stack:
+        own = _bound_report(device, memory, stack)
+        regions = bound_regions(driver, arguments.arrangement, arrays, read, written)
+        buffers = [*stack.enter_context(regions), *own]
         filled = [fill(arguments, buffers, shared_bytes) for fill in prepared.fillers]
         count("launches")
         program.launch(grid, block, shared_bytes, filled)
+    if reported is not None and memory is not None:
+        report.settle(analysed.kernel.name, reported.sites, memory, grid, block)
+
+
+def _bound_report(device: Device, memory: Bytes | None, stack: ExitStack) -> list[Any]:
+    """The report buffer as the device's, if the kernel fills one."""
+    if memory is None:
+        return []
+    buffer = device.driver.bind(memory, read=True, written=True)
+    stack.callback(device.driver.unbind, buffer)
+    return [buffer]
+
+
+def _reporting_on(device: Device, analysed: Analysed) -> Reporting | None:
+    """The oracle prints and checks by itself."""
+    return None if device.driver.target is None else analysed.reporting
+
+
+def _kernel_on(device: Device, analysed: Analysed) -> Kernel:
+    """The kernel as the device gets it."""
+    reported = _reporting_on(device, analysed)
+    return analysed.kernel if reported is None else reported.kernel
 
 
 # --- checks ---------------------------------------------------------------------------------------
@@ -199,11 +238,15 @@ def _find_refusals(device: Device, analysed: Analysed) -> list[capability.Refusa
     Passes take needs away: a weak int that is proven small needs no int64.
     """
     count("capability_checks")
-    kernel = analysed.kernel
-    refused = capability.check(kernel.name, analysed.needs, device.record)
+    kernel = _kernel_on(device, analysed)
+    wanted = analysed.needs
+    if kernel is not analysed.kernel:
+        wanted = tuple(dict.fromkeys((*wanted, *needs(kernel))))
+    refused = capability.check(kernel.name, wanted, device.record)
     if refused and device.driver.target is not None:
         legal = optimise(kernel, device.driver.target)
-        refused = capability.check(kernel.name, needs(legal), device.record)
+        kept = [need for need in wanted if need.feature == "print"]
+        refused = capability.check(kernel.name, (*kept, *needs(legal)), device.record)
     return refused
 
 
@@ -217,11 +260,11 @@ def source(device: Device, analysed: Analysed) -> str:
 
 def _make_source(device: Device, analysed: Analysed) -> str:
     count("sources")
-    return device.driver.source(analysed.kernel)
+    return device.driver.source(_kernel_on(device, analysed))
 
 
 def _prepare(device: Device, analysed: Analysed) -> _Prepared:
-    kernel, driver = analysed.kernel, device.driver
+    kernel, driver = _kernel_on(device, analysed), device.driver
     if driver.target is not None:
         target = driver.target
         dump("optimised", kernel.name, lambda: text(optimise(kernel, target)))

@@ -8,6 +8,7 @@ part, so the oracle itself can be compared with the result.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CellType, FunctionType, ModuleType
@@ -65,7 +66,10 @@ class Emulation:
         function = _Substitution().function(self.function)
         for place in places(grid):
             state = BlockState(grid, block, place, shared_bytes, self.hints)
-            run_block(state, function, values)
+            try:
+                run_block(state, function, values)
+            finally:
+                sys.stdout.write(state.text())
 
 
 def _python_function(kernel: Any) -> FunctionType:

@@ -94,10 +94,6 @@ def mutual_recursion(x, n):
     x[0] = ping(n)
 
 
-def printing(x, n):
-    print(x[0], n)
-
-
 def inline_source(x, n):
     sarek.inline_source({"opencl": "x[0] = 1;"})
 

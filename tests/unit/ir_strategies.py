@@ -64,6 +64,7 @@ from sarek_numba.ir.nodes import (
     ParamDecl,
     PConstr,
     Pragma,
+    Print,
     PWild,
     RecordExpr,
     Return,
@@ -291,6 +292,9 @@ class Supply:
                     self.expr(1) if draw(flags) else None,
                 )
             case 8:
+                if draw(flags):
+                    texts = st.sampled_from(("", "x = ", "\n", 'a "quote"', "é%"))
+                    return Print((draw(texts), *self.exprs(2), draw(texts)))
                 return Assert(self.expr(2), draw(names))
             case 9:
                 return ExprStmt(self.expr(2))

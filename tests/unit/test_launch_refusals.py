@@ -349,10 +349,10 @@ def test_capability_names_the_line(fake_device: Any) -> None:
 
 
 DECORATED: dict[str, tuple[Callable[[], Any], str]] = {
-    "debug": (
-        lambda: sarek.kernel(debug=True),
-        "@sarek.kernel(debug=...) is not in this version\n"
-        "  hint: launch on the device 'interpreter', which checks bounds and assertions",
+    "fastmath": (
+        lambda: sarek.kernel(fastmath="why"),
+        "@sarek.kernel(fastmath=...) is not in this version\n"
+        "  hint: float operations are exactly rounded here",
     ),
     "unknown option": (
         lambda: sarek.kernel(unroll=4),

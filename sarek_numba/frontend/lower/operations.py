@@ -9,7 +9,7 @@ from numba.core import ir, types
 
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import element_scalar, is_complex
-from sarek_numba.frontend.lower import arrays, calls, complexes, warps
+from sarek_numba.frontend.lower import arrays, calls, complexes, printing, warps
 from sarek_numba.frontend.lower.convert import cast, constant_as, int64
 from sarek_numba.frontend.lower.operators import (
     binary,
@@ -92,6 +92,8 @@ def lower_operation(
             return NOTHING
         case t.WarpBarrier() | t.WarpLane() | t.Warp():
             return warps.lower_warp(lowering, operation, statement)
+        case t.Print():
+            return printing.lower_print(lowering, operation, what, span)
         case t.Call():
             return calls.call(lowering, operation, statement)
         case t.Complex():

@@ -229,7 +229,6 @@ def slicing(*args: Type) -> Operation:
 
 
 _HINTS = {
-    "print": "write values into an array and print that",
     "sum": "write a loop that adds",
     "any": "write a loop with `or`",
     "all": "write a loop with `and`",

@@ -67,6 +67,11 @@ class BlockState:
         self.dynamic = np.full(shared_bytes, 0xA5, np.uint8)
         self.shared: dict[Any, EmulatedArray] = {}
         self.given: list[Any] = []
+        self.printed: dict[Dimensions, list[str]] = {}
+
+    def text(self) -> str:
+        """What the threads have printed, thread by thread."""
+        return "".join(text for place in places(self.block) for text in self.printed.get(place, ()))
 
 
 class EmulatedThread:
@@ -95,6 +100,9 @@ class EmulatedThread:
 
     def barrier(self) -> None:
         greenlet.getcurrent().parent.switch(None)
+
+    def print(self, text: str) -> None:
+        self._state.printed.setdefault(self._thread_idx, []).append(text)
 
     def mem_fence(self, scope: FenceScope) -> None:
         """Threads run one at a time, so memory is always in order."""

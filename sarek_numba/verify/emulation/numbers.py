@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sarek_numba.frontend import mathematics
+from sarek_numba.frontend import language, mathematics
 
 Function = Callable[..., Any]
 
@@ -165,6 +165,13 @@ def _where(condition: Any, then: Any, otherwise: Any) -> Any:
     return _join((then, otherwise), then if condition else otherwise)
 
 
+def _print(*values: Any, sep: str | None = " ", end: str | None = "\n") -> None:
+    """`print`: what all threads have printed appears in thread order."""
+    shown = (int(v) if isinstance(v, language.GlobalThreadId) else v for v in values)
+    text = (" " if sep is None else sep).join(map(str, shown)) + ("\n" if end is None else end)
+    language.current("print").print(text)
+
+
 class TypeConstructor:
     """`np.int32` and its kin: a conversion as the language defines it, and still a dtype."""
 
@@ -225,6 +232,7 @@ def _replacements() -> dict[Any, Function]:
     """From each function of Python and NumPy to what it means in a kernel, by identity."""
     table: dict[Any, Function] = {
         builtins.abs: _abs,
+        builtins.print: _print,
         builtins.min: _minimum_of,
         builtins.max: _maximum_of,
         builtins.round: _round,
