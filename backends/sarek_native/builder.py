@@ -26,6 +26,10 @@ class Code:
         self.block = "entry"
         self._names = 0
 
+    def size(self) -> int:
+        """The lines of the function and of the support functions."""
+        return len(self.lines) + sum(text.count("\n") for text in self.support.values())
+
     # --- instructions -----------------------------------------------------------------------------
 
     def fresh(self, stem: str) -> str:

@@ -19,6 +19,7 @@ from sarek_native.builder import Code
 from sarek_native.expressions import constant_size
 from sarek_native.fission import Plan, has_barrier, plan
 from sarek_native.groups import Frame, Variant
+from sarek_native.outlined import outlined
 from sarek_native.skeleton import Skeleton
 from sarek_native.state import FunctionContext, State
 from sarek_native.statements import inline
@@ -63,12 +64,13 @@ def _emit(kernel: Kernel, width: int, variant: Variant, vector_bits: int) -> Mod
         frame.shared_array,
         inline,
     )
+    state.outlined = outlined(kernel)
     constants = _declare(kernel, state, frame)
     frame.begin_blocks()
     Skeleton(state, frame, _plan(kernel, state)).emit()
     frame.end_blocks()
     text = frame.finish(_assemble(code, constants, vector_bits))
-    return Module(text, frame.static_bytes, frame.frame_bytes, split, len(code.lines))
+    return Module(text, frame.static_bytes, frame.frame_bytes, split, code.size())
 
 
 def _plan(kernel: Kernel, state: State) -> Plan:

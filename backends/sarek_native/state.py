@@ -96,6 +96,7 @@ class State:
     defined: Callable[[Var, Value], None] | None = None  # told of every immutable variable
     inline: Callable[[State, Call | App], list[Value]] | None = None
     departures: dict[int, bool] = field(default_factory=dict)
+    outlined: frozenset[str] = frozenset()  # helpers that are functions of their own
 
     def bind(self, var: Var, value: Value) -> None:
         self.bindings[var.id] = value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from sarek_native import masks, memory
+from sarek_native import masks, memory, outlined
 from sarek_native.expressions import constant_size, emit, type_name
 from sarek_native.loops import emit_for, emit_while
 from sarek_native.operators import cast
@@ -289,13 +289,30 @@ def _results(state: State, value: Expr) -> None:
 def inline(state: State, call: Call | App) -> list[Value]:
     """The body of a helper in place of its call; gives its results."""
     helper = state.functions[call.function]
-    code = state.code
+    arguments: list[Value | Place] = []
     for param, argument in zip(helper.params, call.args, strict=True):
         if isinstance(param.type, Vec | Array):
             assert isinstance(argument, VarRef)
-            state.bindings[param.id] = state.place_of(argument.var)
+            arguments.append(state.place_of(argument.var))
         else:
-            state.bindings[param.id] = emit(state, argument)
+            arguments.append(emit(state, argument))
+    lanes = _result_lanes(state, call)
+    if helper.name in state.outlined:
+        found = outlined.call(state, call, arguments, _inlined_wide)
+        pairs = zip(found, lanes, strict=False)
+        return [value if wide else state.scalar(value) for value, wide in pairs]
+    for param, value in zip(helper.params, arguments, strict=True):
+        state.bindings[param.id] = value
+    return _inlined(state, helper, lanes)
+
+
+def _inlined_wide(state: State, helper: HelperFunction) -> list[Value]:
+    return _inlined(state, helper, [True] * len(_result_types(helper)))
+
+
+def _inlined(state: State, helper: HelperFunction, lanes: list[bool]) -> list[Value]:
+    """The body of a helper whose parameters are bound; `lanes` says which results are vectors."""
+    code = state.code
     declare_locals(state, helper.locals)
     if _returns_at_end(helper):
         return _straight(state, helper)
@@ -303,7 +320,8 @@ def inline(state: State, call: Call | App) -> list[Value]:
     staying = masks.Live(code) if returns_apart(state, helper.body) else None
     if staying is not None:
         staying.set(before)
-    slots = _result_slots(state, helper, call)
+    types = _result_types(helper) if lanes else ()
+    slots = tuple(code.slot(type, wide) for type, wide in zip(types, lanes, strict=True))
     state.function = FunctionContext(code.fresh("leave"), before, staying, slots)
     for slot in slots:
         code.write(slot, Value(slot.type, zero(slot.type)))
@@ -319,14 +337,11 @@ def declare_locals(state: State, locals: tuple[LocalDecl, ...]) -> None:
         _let_mut(state, decl.var, decl.value)
 
 
-def _result_slots(state: State, helper: HelperFunction, call: Call | App) -> tuple[Slot, ...]:
-    """Where a helper's results go; they are scalars where the call gives every thread the same."""
+def _result_lanes(state: State, call: Call | App) -> list[bool]:
+    """Which results of a call are vectors: those that it does not give every thread the same."""
     if isinstance(call, App):
-        lanes = [state.uniformity.of_expr(call) > BLOCK]
-    else:
-        lanes = [state.varies(var) for var in call.results]
-    types = _result_types(helper) if lanes else ()
-    return tuple(state.code.slot(t, wide) for t, wide in zip(types, lanes, strict=True))
+        return [state.uniformity.of_expr(call) > BLOCK]
+    return [state.varies(var) for var in call.results]
 
 
 def _result_types(helper: HelperFunction) -> tuple[Scalar, ...]:

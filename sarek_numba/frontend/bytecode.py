@@ -23,12 +23,15 @@ from numba.core.interpreter import peep_hole_delete_with_exit
 from sarek_numba.errors import CompileError, Diagnostic, UnboundLocal, UnsupportedConstruct
 from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.ssa import construct_ssa
+from sarek_numba.frontend.tail_calls import make_loop_of_tail_calls
 from sarek_numba.frontend.tails import merge_tails
 from sarek_numba.span import Span
 
 
-def interpret(source: Source, argument_types: tuple[types.Type, ...]) -> ir.FunctionIR:
-    """The IR of a function for arguments of these types."""
+def interpret(
+    source: Source, argument_types: tuple[types.Type, ...], kernel: bool = True
+) -> ir.FunctionIR:
+    """The IR of a kernel, or a device function, for arguments of these types."""
     identity = bytecode.FunctionIdentity.from_function(source.function)
     reader = _Interpreter(identity)
     try:
@@ -39,6 +42,8 @@ def interpret(source: Source, argument_types: tuple[types.Type, ...]) -> ir.Func
         raise _refusal(error, reader.loc, source) from None
     _define_early_reads(function_ir, reader.early_reads)
     _settle_long_calls(function_ir)
+    if not kernel:
+        make_loop_of_tail_calls(function_ir, source.original)
     dead_branch_prune(function_ir, argument_types)
     _settle_raises(function_ir, source)
     merge_tails(function_ir, source.span_of)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import builtins
 import difflib
 import enum
-from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -23,12 +22,13 @@ from sarek_numba.frontend.complexes import WEAK_COMPLEX, is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.records import RecordType, is_record_array
+from sarek_numba.frontend.recursion import Specialisations
 from sarek_numba.frontend.rules.arrays import array_attribute, is_captured_array
 from sarek_numba.frontend.rules.builtins import refused_builtin
 from sarek_numba.frontend.rules.complexes import complex_attribute
 from sarek_numba.frontend.rules.registry import name_of
 from sarek_numba.frontend.rules.types import constructor, numba_type, refused
-from sarek_numba.frontend.typed import Constant, Operation, TupleItem, Type, Typed
+from sarek_numba.frontend.typed import Constant, Operation, TupleItem, Type
 from sarek_numba.frontend.weak import (
     Refusal,
     Weak,
@@ -40,41 +40,16 @@ from sarek_numba.frontend.weak import (
     tuple_of,
 )
 
-Instantiate = Callable[[FunctionType, tuple[Type, ...]], Typed]
-
 
 class Context(BaseContext):  # type: ignore[misc] # Numba ships no types
-    """One compilation: it keeps the specialisations of the device functions that it meets.
+    """One compilation, with the device functions that it meets."""
 
-    `instantiate` types a device function; `infer` gives it, since the two need each other.
-    """
-
-    def __init__(self, instantiate: Instantiate) -> None:
+    def __init__(self, functions: Specialisations) -> None:
         super().__init__()
-        self._instantiate = instantiate
-        self._known: dict[tuple[FunctionType, tuple[Type, ...]], Typed] = {}
-        self._open: list[FunctionType] = []
+        self.functions = functions
 
     def _load_builtins(self) -> None:
         """None of Numba's own: they would answer where the rules here refuse."""
-
-    def specialise(self, function: FunctionType, args: tuple[Type, ...]) -> Typed:
-        """The function typed for these arguments; refuses recursion."""
-        key = (function, args)
-        if key in self._known:
-            return self._known[key]
-        if function in self._open:
-            raise Refusal(
-                f"{function.__name__}() calls itself",
-                "write a loop; recursion is not in this version",
-                UnsupportedConstruct,
-            )
-        self._open.append(function)
-        try:
-            typed = self._known[key] = self._instantiate(function, args)
-        finally:
-            self._open.pop()
-        return typed
 
     # --- what Numba's inferer asks for ------------------------------------------------------------
 
@@ -321,7 +296,7 @@ def of_numba(compiled: Any) -> DeviceFunction:
                 f"leave {option} out, or decorate the function with @sarek.function",
                 UnsupportedConstruct,
             )
-    return DeviceFunction(compiled.py_func)
+    return DeviceFunction(compiled.py_func, compiled.targetoptions.get("inline") == "always")
 
 
 def not_callable(callee: Any, name: str) -> Refusal:

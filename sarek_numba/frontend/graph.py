@@ -47,6 +47,17 @@ def successors(node: Node) -> tuple[int, ...]:
     return ()
 
 
+def reachable_blocks(blocks: dict[int, ir.Block]) -> set[int]:
+    """The labels of the blocks that the first one leads to, itself included."""
+    pending = [min(blocks)]
+    reached = set(pending)
+    while pending:
+        new = set(blocks[pending.pop()].body[-1].get_targets()) - reached
+        reached |= new
+        pending += new
+    return reached
+
+
 def predecessors(nodes: dict[int, Node]) -> dict[int, list[int]]:
     """Where each node may come from; the entry has none."""
     result: dict[int, list[int]] = {label: [] for label in nodes}

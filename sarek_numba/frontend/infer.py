@@ -24,9 +24,11 @@ from sarek_numba.frontend.aliases import check_aliases
 from sarek_numba.frontend.bytecode import interpret, unbound
 from sarek_numba.frontend.context import Context
 from sarek_numba.frontend.extensions import CompileTime, SliceType
+from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.inferer import Inferer, different, findings
 from sarek_numba.frontend.notes import notes_on
 from sarek_numba.frontend.records import passed
+from sarek_numba.frontend.recursion import Specialisations, cut
 from sarek_numba.frontend.source import Source, read
 from sarek_numba.frontend.typed import Call, Captured, Parameter, Type, Typed
 from sarek_numba.frontend.weak import Refusal, describe, join
@@ -37,7 +39,11 @@ def infer(function: FunctionType, argument_types: tuple[Type, ...]) -> Typed:
 
     The types are those of `arguments.typeof_argument`. Raises a `CompileError`.
     """
-    context = Context(lambda callee, args: _Stage(callee, args, context, kernel=False).run())
+
+    def instantiate(callee: DeviceFunction, args: tuple[Type, ...]) -> Typed:
+        return _Stage(callee.function, args, context, kernel=False).run()
+
+    context = Context(Specialisations(instantiate))
     return _Stage(function, argument_types, context, kernel=True).run()
 
 
@@ -67,10 +73,11 @@ class _Stage:
     def _run(self) -> Typed:
         check = opcodes.check if self.source.tree is None else syntax.check
         raise_diagnostics(check(self.source))
-        function_ir = interpret(self.source, self.args)
+        function_ir = interpret(self.source, self.args, self.kernel)
         inferer = Inferer(self.context, function_ir, self.source)
         inferer.solve(self.args)
         self._collect(inferer)
+        cut(inferer.func_ir, inferer.too_deep)
         self._check_unbound(inferer)
         result = self._result(inferer)
         self._check_array_joins(inferer)

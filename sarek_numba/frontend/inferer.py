@@ -79,7 +79,10 @@ class _Step:
 
 
 class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no types
-    """`solve()` fills `operations`, `captures` and `failures`; `type_of` reads the types."""
+    """`solve()` fills `operations`, `captures` and `failures`; `type_of` reads the types.
+
+    `too_deep` has the calls that no level of a bounded recursion is left for.
+    """
 
     def __init__(self, context: Context, function_ir: ir.FunctionIR, source: Source) -> None:
         super().__init__(context, function_ir, WarningsFixer(NumbaWarning))
@@ -87,6 +90,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         self.operations: dict[Any, Operation] = {}
         self.captures: dict[tuple[str, tuple[str, ...]], Captured] = {}
         self.failures: dict[int, tuple[Any, Exception]] = {}
+        self.too_deep: dict[Any, str] = {}
         self._inputs: list[tuple[str, ...]] = []
         self._changed: dict[str, None] = {}
         self._paths: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -378,7 +382,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
             )
         function = device_function(callee.value)
         if function is not None:
-            self._call_device_function(target, expr, function)
+            self._call_device_function(inst, expr, function)
             return
         if is_named_tuple(callee.value):
             self._call_named_tuple(target, expr, callee.value)
@@ -419,12 +423,17 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         operation = Operation(MakeTuple(), kinds, tuple_of(kinds, named))
         self._settle(expr, target.name, operation, arguments)
 
-    def _call_device_function(self, target: ir.Var, expr: Any, callee: DeviceFunction) -> None:
+    def _call_device_function(self, inst: Any, expr: Any, callee: DeviceFunction) -> None:
         arguments = bound_arguments(callee.function, tuple(expr.args), dict(expr.kws))
         operands = tuple(self._operand(argument) for argument in arguments)
-        typed = self.context.specialise(callee.function, operands)
+        typed = self.context.functions.typed(callee, operands)
+        if typed is None:
+            self.too_deep[inst] = (
+                f"{callee.function.__name__}() calls itself deeper than its inline_depth"
+            )
+            return
         operation = Operation(Call(typed), operands, typed.result)
-        self._settle(expr, target.name, operation, arguments)
+        self._settle(expr, inst.target.name, operation, arguments)
 
     def _operand(self, argument: Argument) -> Type:
         """The type of an argument as the callee sees it."""

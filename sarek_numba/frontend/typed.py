@@ -517,7 +517,8 @@ class Typed:
     """A function typed for one tuple of argument types. Compared by identity.
 
     `captures` includes those of its callees. `notes` are findings that refuse nothing: float64 that
-    nobody asked for, narrow accumulators. `callees` are the functions it calls, each once, callees
+    nobody asked for, narrow accumulators. `inline` asks for its body in place of calls.
+    `callees` are the functions it calls, each once, callees
     before their callers.
     """
 
@@ -532,6 +533,7 @@ class Typed:
     captures: tuple[Captured, ...] = ()
     callees: tuple[Typed, ...] = ()
     notes: list[Diagnostic] = field(default_factory=list)
+    inline: bool = False
 
     def span_of(self, node: ir.Inst | ir.Var) -> Span:
         """Where an instruction or a variable's value is written, as exactly as can be known."""

@@ -60,13 +60,17 @@ Decl = ParamDecl | LocalDecl | SharedDecl | ConstDecl
 
 @dataclass(frozen=True, slots=True)
 class HelperFunction:
-    """A device function: its array parameters are base buffers, all else is scalar."""
+    """A device function: its array parameters are base buffers, all else is scalar.
+
+    `inline` asks devices for its body in place of each call.
+    """
 
     name: str
     params: tuple[Var, ...]
     result: ElementType
     body: Body
     locals: tuple[LocalDecl, ...] = ()
+    inline: bool = False
     span: Span | None = span_field()
 
 

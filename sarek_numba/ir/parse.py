@@ -219,12 +219,13 @@ class _Parser(CoopmatReader):
             params.append(self.declare())
         self.want("->")
         result = self.type()
+        inline = self.take("inline")
         self.want("{")
         decls = self.decls()
         if not all(isinstance(decl, LocalDecl) for decl in decls):
             raise self.error("no shared or constant array in a function")
         locals = tuple(decl for decl in decls if isinstance(decl, LocalDecl))
-        return HelperFunction(name, tuple(params), result, self.rest(), locals)
+        return HelperFunction(name, tuple(params), result, self.rest(), locals, inline)
 
     # --- statements -----------------------------------------------------------------------------
 

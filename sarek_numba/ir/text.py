@@ -346,7 +346,7 @@ class Printer(ExprPrinter):
     def function(self, function: HelperFunction) -> None:
         params = ", ".join(map(self.declare, function.params))
         head = f"function {name_text(function.name)}({params}) -> {type_text(function.result)}"
-        self.line(f"{head} {{", function)
+        self.line(f"{head}{' inline' if function.inline else ''} {{", function)
         self.indent += 1
         for decl in function.locals:
             self.line(self.local(decl), decl)

@@ -1,4 +1,5 @@
-"""Inlining of helpers: where a target has no calls, and of helpers with barriers where it asks.
+"""Inlining of helpers: of those that ask for it, of all where a target has no calls, and of those
+with barriers where it asks.
 
 A call becomes the helper's body with variables of its own; parameters that are bound to arrays,
 constants and immutable variables are replaced by them. Where the only `return` is the last
@@ -76,12 +77,12 @@ def _chosen(kernel: Kernel, target: Target) -> set[str]:
     """Names of the helpers to inline."""
     if not target.calls:
         return {helper.name for helper in kernel.functions}
-    chosen: set[str] = set()
+    with_barriers: set[str] = set()
     if target.inline_barriers:
         for helper in kernel.functions:  # callees come before their callers
-            if any(_has_barrier(stmt, chosen) for stmt in walk_stmts(helper.body)):
-                chosen.add(helper.name)
-    return chosen
+            if any(_has_barrier(stmt, with_barriers) for stmt in walk_stmts(helper.body)):
+                with_barriers.add(helper.name)
+    return with_barriers | {helper.name for helper in kernel.functions if helper.inline}
 
 
 def _has_barrier(stmt: Stmt, chosen: set[str]) -> bool:

@@ -21,7 +21,7 @@ def half(value):
 
 @sarek.function
 def forever(n):
-    return forever(n - 1) if n > 0 else 0
+    return 1 + forever(n - 1) if n > 0 else 0
 
 
 def plain(value):

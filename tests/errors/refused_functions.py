@@ -99,3 +99,48 @@ def numba_signature(x, n):
 
 def numba_fastmath(x, n):
     x[0] = with_fastmath(x[1])
+
+
+@sarek.function(inline_depth=4)
+def endless(value):
+    return endless(value + 1) * 2
+
+
+@sarek.function
+def other_array(row, n):
+    return row[0] if n == 0 else other_array(row[1:], n - 1)
+
+
+@sarek.function
+def other_kind(value, n):
+    return value if n == 0 else other_kind(value * 0.5, n - 1)
+
+
+@sarek.function
+def tail_of_wrong_arity(value):
+    return value if value > 3 else tail_of_wrong_arity()
+
+
+def recursion_on_every_path(x, n):
+    x[0] = endless(n)
+
+
+def tail_call_with_another_array(x, n):
+    x[0] = other_array(x, n)
+
+
+def tail_call_with_another_type(x, n, ints):
+    x[0] = other_kind(ints[0], n)
+
+
+def tail_call_of_wrong_arity(x, n):
+    x[0] = tail_of_wrong_arity(n)
+
+
+def recursion_through_an_argument(x, n):
+    x[0] = itself(itself, n)
+
+
+@sarek.function
+def itself(function, n):
+    return function(function, n - 1) + 1 if n > 0 else 0

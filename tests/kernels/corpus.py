@@ -14,6 +14,7 @@ from tests.kernels import (
     matching,
     memory,
     records,
+    recursion,
     warps,
 )
 from tests.kernels.case import Case
@@ -28,6 +29,7 @@ MODULES = (
     functions_as_values,
     complexes,
     matching,
+    recursion,
     warps,
     collectives,
     records,

@@ -384,7 +384,10 @@ class Supply:
     def helper(self) -> HelperFunction:
         params = self.results(2)
         locals = tuple(LocalDecl(self.declare()) for _ in range(self.draw(small) % 2))
-        return HelperFunction(self.draw(names), params, self.draw(types), self.body(1), locals)
+        inline = self.draw(st.booleans())
+        return HelperFunction(
+            self.draw(names), params, self.draw(types), self.body(1), locals, inline
+        )
 
     def kernel(self) -> Kernel:
         draw = self.draw

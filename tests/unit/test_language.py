@@ -111,8 +111,38 @@ def test_device_functions_can_be_called() -> None:
         return 2 * x
 
     assert double(4) == 8
-    with pytest.raises(UnsupportedConstruct, match="inline_depth"):
-        function(inline_depth=3)
+
+
+REFUSED_OPTIONS = {
+    "inline_depth=17": "inline_depth=17 is no int from 1 to 16\n"
+    "    hint: write deeper recursion as a loop",
+    "inline_depth=0": "inline_depth=0 is no int from 1 to 16\n"
+    "    hint: write deeper recursion as a loop",
+    "inline_depth=2.0": "inline_depth=2.0 is no int from 1 to 16\n"
+    "    hint: write deeper recursion as a loop",
+    "inline=1": "inline=1 is no bool\n    hint: write inline=True",
+    "inline=True, inline_depth=2": "a function that calls itself cannot be inlined\n"
+    "    hint: leave out inline, or inline_depth",
+    "cache=True": "@sarek.function has no option 'cache'\n"
+    "    hint: its options are inline and inline_depth",
+}
+
+
+@pytest.mark.parametrize("options", REFUSED_OPTIONS)
+def test_options_of_device_functions_are_refused_where_they_stand(options, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(f"@function({options})\ndef double(x):\n    return 2 * x\n")
+    with pytest.raises(UnsupportedConstruct) as caught:
+        exec(compile(path.read_text(), str(path), "exec"), {"function": function})
+    shown = str(caught.value).replace(str(path), "module.py")
+    name = options.partition("=")[0]
+    message, hint = REFUSED_OPTIONS[options].split("\n    ")
+    assert shown.splitlines() == [
+        f"module.py:1:11: {message}",
+        f"  1 | @function({options})",
+        f"    |           {'^' * len(name)}",
+        f"  {hint}",
+    ]
 
 
 def test_mathematics_in_plain_python() -> None:

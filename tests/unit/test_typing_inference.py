@@ -267,7 +267,7 @@ def store(a, i):
 
 @function
 def recursive(n):
-    return recursive(n - 1) if n > 0 else 0
+    return 1 + recursive(n - 1) if n > 0 else 0
 
 
 def test_calls_bind_positions_keywords_and_defaults() -> None:

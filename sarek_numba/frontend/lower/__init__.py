@@ -259,7 +259,9 @@ def _lower_helper(program: Program, callee: t.Typed, offsets: tuple[bool, ...]) 
         params.append(scope.dynamic_length)
     span = callee.source.span_of_definition()
     program.functions.append(
-        HelperFunction(name, tuple(params), result, body, tuple(scope.locals), span=span)
+        HelperFunction(
+            name, tuple(params), result, body, tuple(scope.locals), callee.inline, span=span
+        )
     )
     return Helper(name, results, scope.hoisted, scope.dynamic_length is not None)
 
