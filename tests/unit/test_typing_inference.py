@@ -518,7 +518,7 @@ def test_all_findings_of_types_come_at_once_with_columns() -> None:
         "    a = x + 1\n"
         "    b = missing(3)\n"
         "    c = math.florr(x[0])\n"
-        "    print(n)\n"
+        "    open(n)\n"
         "    if x:\n"
         "        pass\n"
         "    x.sum()\n"
