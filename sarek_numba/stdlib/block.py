@@ -84,25 +84,24 @@ def _scan(name: str, combine: Callable[[Any, Any], Any]) -> BlockFunction:
         threads = sarek.block_dim.x * sarek.block_dim.y * sarek.block_dim.z
         t = _thread()
         mine = value
-        for first in range(0, threads, LINE):
+        first = 0
+        step = 0
+        while first < threads:  # one loop: PoCL is slow to compile nested ones
             here = t - first
             inside = 0 <= here < LINE
-            if here == 0 and first > 0:
-                mine = combine(line[LINE - 1], mine)
+            if step == 0:
+                if here == 0 and first > 0:
+                    mine = combine(line[LINE - 1], mine)
+            elif inside and here >= step:
+                mine = combine(line[here - step], mine)
             sarek.barrier()
             if inside:
                 line[here] = mine
             sarek.barrier()
-            step = 1
-            while step < min(LINE, threads - first):
-                if inside and here >= step:
-                    mine = combine(line[here - step], mine)
-                sarek.barrier()
-                if inside:
-                    line[here] = mine
-                sarek.barrier()
-                step *= 2
-        sarek.barrier()
+            step = max(1, step * 2)
+            if step >= min(LINE, threads - first):
+                first += LINE
+                step = 0
         return mine
 
     return _named(name, scan)
