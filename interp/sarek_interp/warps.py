@@ -20,7 +20,7 @@ from sarek_numba.ir import semantics
 from sarek_numba.ir.nodes import REDUCTIONS, SHUFFLES, BinOp, Kernel, Warp, WarpBarrier, WarpOp
 from sarek_numba.ir.semantics.arrays import bare
 from sarek_numba.ir.types import Scalar
-from sarek_numba.ir.walk import walk_stmts
+from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.ir.warps import mask_type
 from sarek_numba.span import Span
 
@@ -62,7 +62,7 @@ class Warps:
 
 def order_of(kernel: Kernel) -> Order:
     """What orders the accesses of a kernel."""
-    bodies = (kernel.body, *(function.body for function in kernel.functions))
+    bodies = bodies_of_kernel(kernel)
     if not any(isinstance(s, WarpBarrier) for body in bodies for s in walk_stmts(body)):
         return BARRIERS
     assert kernel.warp_width is not None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sarek_numba.ir.nodes import Assign, For, Kernel, LVar, Var, While
 from sarek_numba.ir.types import Scalar
 from sarek_numba.ir.uniformity import BLOCK, analyse
-from sarek_numba.ir.walk import declared_by, walk_stmts
+from sarek_numba.ir.walk import bodies_of_kernel, declared_by, walk_stmts
 
 
 def left_apart(kernel: Kernel) -> dict[int, tuple[Var, ...]]:
@@ -28,7 +28,7 @@ def accumulating(kernel: Kernel) -> frozenset[int]:
 
 
 def _loops(kernel: Kernel) -> Iterator[For | While]:
-    for body in (kernel.body, *(function.body for function in kernel.functions)):
+    for body in bodies_of_kernel(kernel):
         for stmt in walk_stmts(body):
             if isinstance(stmt, For | While):
                 yield stmt

@@ -27,6 +27,7 @@ from sarek_numba.ir.nodes import (
     Coopmat,
     Expr,
     For,
+    Kernel,
     LElement,
     LElementExpr,
     Let,
@@ -154,6 +155,11 @@ def walk_stmts(body: Body) -> Iterator[Stmt]:
                 break
         else:
             stack.pop()
+
+
+def bodies_of_kernel(kernel: Kernel) -> tuple[Body, ...]:
+    """The body of a kernel and those of its helpers."""
+    return (kernel.body, *(helper.body for helper in kernel.functions))
 
 
 def walk_body_exprs(body: Body) -> Iterator[Expr]:

@@ -15,7 +15,7 @@ from sarek_numba.ir.nodes import (
     constant,
 )
 from sarek_numba.ir.types import INT64, Scalar
-from sarek_numba.ir.walk import walk_stmts
+from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.span import Span
 
 WARP_WIDTHS = (1, 2, 4, 8, 16, 32, 64)
@@ -41,7 +41,7 @@ def _is_collective(stmt: object) -> bool:
 
 
 def _statements(kernel: Kernel) -> list[object]:
-    bodies = (kernel.body, *(function.body for function in kernel.functions))
+    bodies = bodies_of_kernel(kernel)
     return [stmt for body in bodies for stmt in walk_stmts(body)]
 
 

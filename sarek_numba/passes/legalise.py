@@ -45,7 +45,13 @@ from sarek_numba.ir.types import (
     UserArgument,
 )
 from sarek_numba.ir.typing import scalar_of
-from sarek_numba.ir.walk import map_body, map_expr, map_expressions, walk_body_exprs
+from sarek_numba.ir.walk import (
+    bodies_of_kernel,
+    map_body,
+    map_expr,
+    map_expressions,
+    walk_body_exprs,
+)
 from sarek_numba.passes.common import Target, map_bodies
 
 # --- nesting --------------------------------------------------------------------------------------
@@ -71,7 +77,7 @@ def _opened(stmt: Stmt) -> Stmt | Body:
 
 def legalise(kernel: Kernel, target: Target) -> Kernel:
     """The kernel without `ArrayLen`."""
-    bodies = [kernel.body, *(helper.body for helper in kernel.functions)]
+    bodies = bodies_of_kernel(kernel)
     if not any(isinstance(e, ArrayLen) for body in bodies for e in walk_body_exprs(body)):
         return kernel
     return _Lengths(kernel).run()

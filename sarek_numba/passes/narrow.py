@@ -47,6 +47,7 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.types import BOOL, INT32, INT64, ElementType, Kind, Scalar
 from sarek_numba.ir.walk import (
+    bodies_of_kernel,
     expressions_of,
     map_body,
     operands,
@@ -93,7 +94,7 @@ class _Demand:
         self.candidates: dict[int, Var] = {}
         self.wide: set[int] = set()  # looked at as a whole
         self.flows: dict[int, set[int]] = {}  # from the values of a variable: those it is made of
-        bodies = [kernel.body, *(helper.body for helper in kernel.functions)]
+        bodies = bodies_of_kernel(kernel)
         for body in bodies:
             for stmt in walk_stmts(body):
                 self._statement(stmt)

@@ -14,7 +14,7 @@ from sarek_numba.ir.build import Fresh
 from sarek_numba.ir.depth import deep_recursion
 from sarek_numba.ir.nodes import Body, ExprStmt, Kernel, Let, Print, Stmt
 from sarek_numba.ir.typing import scalar_of, type_of
-from sarek_numba.ir.walk import bodies_of, map_body, walk_stmts, with_bodies
+from sarek_numba.ir.walk import bodies_of, bodies_of_kernel, map_body, walk_stmts, with_bodies
 from sarek_numba.passes.common import Target, map_bodies
 from sarek_numba.passes.debug import DebugChecks
 from sarek_numba.passes.inline import inline
@@ -43,7 +43,7 @@ class _Inlining:
 
 def prints(kernel: Kernel) -> bool:
     """Whether a kernel or one of its helpers prints."""
-    bodies = (kernel.body, *(helper.body for helper in kernel.functions))
+    bodies = bodies_of_kernel(kernel)
     return any(isinstance(stmt, Print) for body in bodies for stmt in walk_stmts(body))
 
 

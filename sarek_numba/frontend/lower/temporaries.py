@@ -28,6 +28,7 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.walk import (
     bodies_of,
+    bodies_of_kernel,
     expressions_of,
     map_expressions,
     operands,
@@ -44,7 +45,7 @@ def fold_temporaries(kernel: Kernel, temporaries: Collection[int]) -> Kernel:
         return kernel
     uses = Counter(
         expr.var.id
-        for body in (kernel.body, *(function.body for function in kernel.functions))
+        for body in bodies_of_kernel(kernel)
         for expr in walk_body_exprs(body)
         if isinstance(expr, VarRef)
     )
