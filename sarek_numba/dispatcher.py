@@ -53,8 +53,10 @@ from sarek_numba.runtime.dimensions import (
     problem_size,
     shared_size,
 )
+from sarek_numba.runtime.inspection import Card
 from sarek_numba.runtime.registry import Device, device
 from sarek_numba.runtime.signature import Signature, signature_of
+from sarek_numba.runtime.source import Source
 
 _LATER_OPTIONS = {
     "fastmath": "float operations are exactly rounded here",
@@ -226,8 +228,8 @@ class Dispatcher:
         """
         return self._inspected(arguments).kernel
 
-    def source(self, device_name: str | Device, *arguments: Any) -> str:
-        """The text that a device compiles, for arguments or types as in `ir`."""
+    def source(self, device_name: str | Device, *arguments: Any) -> Source:
+        """The text that a device compiles, for arguments or types as in `ir`: a `str`."""
         target = device(device_name)
         width = target.record.limits.warp_width_for(settings.warp_width())
         return launching.source(target, self._inspected(arguments, width))
@@ -260,10 +262,24 @@ class Dispatcher:
     def __repr__(self) -> str:
         return f"<sarek kernel {self.__name__}({', '.join(self.signature.names)})>"
 
-    def _repr_html_(self) -> str:
-        from html import escape
+    def __str__(self) -> str:
+        return self._card().text()
 
-        return f"<code>{escape(repr(self))}</code>"
+    def _repr_html_(self) -> str:
+        return self._card().html()
+
+    def _card(self) -> Card:
+        """What the kernel shows of itself: options, and what it was compiled for by now."""
+        options = {n: v for n in NAMES if (v := getattr(self.hints, n)) != getattr(NONE, n)}
+        with self._lock:
+            compiled = [
+                (kinds, made.analysed)
+                for (kinds, _), several in self._specialisations.items()
+                for made in several
+            ]
+        return Card(
+            self.py_func, options | ({"debug": True} if self.debug else {}), tuple(compiled)
+        )
 
 
 def _kind_of_stated(stated: Stated) -> Kind:

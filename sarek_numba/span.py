@@ -6,6 +6,7 @@ takes no part in their equality, and is never part of a content hash.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 
@@ -21,4 +22,12 @@ class Span:
 
     def __str__(self) -> str:
         column = "" if self.column is None else f":{self.column + 1}"
-        return f"{self.file}:{self.line}{column}"
+        return f"{shown_file(self.file)}:{self.line}{column}"
+
+
+def shown_file(file: str) -> str:
+    """A file as messages name it: a cell of a notebook as IPython does, not by its file."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    words = named(file) if named is not None else None
+    return file if words is None else " ".join(words)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
+from sarek_numba.display import code, columns, table
 from sarek_numba.errors import Finding, Triple, raise_findings
 
 
@@ -90,24 +91,20 @@ class Report:
         rows = [_COLUMNS, *self._rows()]
         if len(rows) == 1:
             return self._headline()
-        widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-        table = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        table.insert(1, "  ".join("-" * width for width in widths))
+        lines = columns(rows)
+        lines.insert(
+            1, "  ".join("-" * max(map(len, column)) for column in zip(*rows, strict=True))
+        )
         details = [f"[{n}] {finding}" for n, finding in enumerate(self.findings, 1)]
-        return "\n".join([self._headline(), *table, "", *details])
+        return "\n".join([self._headline(), *lines, "", *details])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in _COLUMNS)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self._rows()
-        )
-        details = "\n\n".join(map(str, self.findings))
-        table = f"<table><tr>{head}</tr>{rows}</table><pre>{escape(details)}</pre>" if rows else ""
-        return f"<p>{escape(self._headline())}</p>{table}"
+        if not self.findings:
+            return f"<p>{escape(self._headline())}</p>"
+        details = "\n\n".join(f"[{n}] {finding}" for n, finding in enumerate(self.findings, 1))
+        return f"{table(_COLUMNS, list(self._rows()), self._headline())}{code(details)}"
 
 
 _COLUMNS = ("error", "place", "block", "thread", "what")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sarek_numba.display import code
 from sarek_numba.ir.expressions import Expr
 from sarek_numba.ir.native import NativeFunction
 from sarek_numba.ir.statements import Body
@@ -81,6 +82,8 @@ class Kernel:
     `index_bits` is 32 when every array of the launch has fewer than 2^31 elements and block ×
     grid is below 2^31 along each axis, else 64; length, offset, shape and stride parameters have
     that width. `warp_width` is the number of threads of a warp, None where nothing depends on it.
+
+    As text it is its text form (`ir.text`), which a notebook shows in colour.
     """
 
     name: str
@@ -94,6 +97,17 @@ class Kernel:
     index_bits: int = 32
     warp_width: int | None = None
     span: Span | None = span_field()
+
+    def __str__(self) -> str:
+        from sarek_numba.ir.text import text  # it knows all nodes, kernels included
+
+        return text(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        return code(str(self), "sarek_numba.ir.highlight:IRLexer")
 
 
 default_kernel = Kernel("", ())

@@ -25,7 +25,7 @@ from sarek_numba.ir.types import (
 
 SCALARS = {name: scalar for scalar, name in SCALAR_NAMES.items()}
 
-_TOKEN = re.compile(
+TOKEN = re.compile(
     rf"""
       (?P<space>[ \t\r\n]+)
     | (?P<number>0x[0-9a-f]+ | \d+(?:\.\d+)?(?:e[+-]?\d+)?)(?P<suffix>[a-z]+\d+)?
@@ -52,7 +52,7 @@ def tokens_of(source: str) -> list[Token]:
     found: list[Token] = []
     place, line = 0, 1
     while place < len(source):
-        match = _TOKEN.match(source, place)
+        match = TOKEN.match(source, place)
         if match is None:
             raise ValueError(f"line {line}: {source[place : place + 10]!r} is no word of IR text")
         kind = match.lastgroup if match.lastgroup != "suffix" else "number"

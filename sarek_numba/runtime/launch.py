@@ -34,6 +34,7 @@ from sarek_numba.runtime.dimensions import check_shared
 from sarek_numba.runtime.dump import dump
 from sarek_numba.runtime.memory import bound_regions, repeats_elements
 from sarek_numba.runtime.registry import Device
+from sarek_numba.runtime.source import Source
 
 _INT32_ELEMENTS = 2**31
 
@@ -65,7 +66,7 @@ class _Prepared:
 
 
 _refusals: Memo[list[capability.Refusal]] = Memo()
-_sources: Memo[str] = Memo()
+_sources: Memo[Source] = Memo()
 _prepared: Memo[_Prepared] = Memo()
 
 
@@ -253,14 +254,14 @@ def _find_refusals(device: Device, analysed: Analysed) -> list[capability.Refusa
 # --- preparing ------------------------------------------------------------------------------------
 
 
-def source(device: Device, analysed: Analysed) -> str:
+def source(device: Device, analysed: Analysed) -> Source:
     """The text that the device compiles; the same object each time."""
     return _sources.get((analysed.identity, device), lambda: _make_source(device, analysed))
 
 
-def _make_source(device: Device, analysed: Analysed) -> str:
+def _make_source(device: Device, analysed: Analysed) -> Source:
     count("sources")
-    return device.driver.source(_kernel_on(device, analysed))
+    return Source(device.driver.source(_kernel_on(device, analysed)), device.record.backend)
 
 
 def _prepare(device: Device, analysed: Analysed) -> _Prepared:

@@ -21,6 +21,7 @@ from types import ModuleType
 
 from sarek_numba import settings
 from sarek_numba.capability import Capability, DeviceRecord, Limits, Verdict, fact_of
+from sarek_numba.display import table as html_table
 from sarek_numba.errors import UnknownDevice
 from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
@@ -120,15 +121,8 @@ class PresenceTable(list[Presence]):
         return capture.get().rstrip()
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(
-            f"<tr><td>{escape(line.name)}</td><td>{'yes' if line.device else 'no'}</td>"
-            f"<td>{escape(line.reason)}</td></tr>"
-            for line in self
-        )
-        head = "<tr><th>device</th><th>present</th><th>reason or description</th></tr>"
-        return f"<table>{head}{rows}</table>"
+        rows = ((line.name, "yes" if line.device else "no", line.reason) for line in self)
+        return html_table(("device", "present", "reason or description"), rows)
 
 
 # --- finding backends -----------------------------------------------------------------------------

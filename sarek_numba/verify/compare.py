@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 
+from sarek_numba.display import columns, table
 from sarek_numba.errors import SarekError
 from sarek_numba.runtime import registry
 from sarek_numba.verify.copies import copies
@@ -64,27 +64,19 @@ class Comparison:
     def _cells(self) -> list[tuple[str, str, str]]:
         return [(row.device, _distance(row), _first(row)) for row in self.rows]
 
+    def _caption(self) -> str:
+        return f"{self.kernel} compared with the {ORACLE}"
+
     def __str__(self) -> str:
-        heads = ("device", "largest ULP", "first difference")
-        table = [heads, *self._cells()]
-        widths = [max(len(line[k]) for line in table) for k in range(3)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in table
-        ]
-        return "\n".join([f"{self.kernel} compared with the {ORACLE}", *lines])
+        return "\n".join([self._caption(), *columns([_HEADS, *self._cells()])])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-            for cells in self._cells()
-        )
-        return (
-            f"<table><caption>{escape(self.kernel)} compared with the {ORACLE}</caption>"
-            f"<tr><th>device</th><th>largest ULP</th><th>first difference</th></tr>{rows}</table>"
-        )
+        return table(_HEADS, self._cells(), self._caption())
+
+
+_HEADS = ("device", "largest ULP", "first difference")
 
 
 def _distance(row: Row) -> str:
@@ -101,7 +93,7 @@ def _first(row: Row) -> str:
         return ""
     one = found[0]
     index = ", ".join(map(str, one.first or ()))
-    return f"{one.argument}[{index}] is {one.actual!r}, the oracle has {one.expected!r}"
+    return f"{one.argument}[{index}] is {one.actual!s}, the oracle has {one.expected!s}"
 
 
 def compare(kernel: Any, devices: Sequence[Any] | None = None) -> Comparer:

@@ -54,7 +54,7 @@ def test_a_difference_is_shown():
     assert "out[1, 2]" in text
     assert "1.5" in text
     assert "LaunchFailed: lost" in text
-    assert "<table>" in report._repr_html_()
+    assert "<table" in report._repr_html_()
 
 
 def test_copies_keep_what_arrays_share():

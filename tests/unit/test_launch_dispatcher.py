@@ -375,7 +375,6 @@ def test_kernel_shows_and_documents_itself() -> None:
         out[0] = 1
 
     assert repr(documented) == "<sarek kernel documented(out)>"
-    assert documented._repr_html_() == "<code>&lt;sarek kernel documented(out)&gt;</code>"
     assert documented.__doc__ == "Sets an element."
     assert documented.__name__ == "documented"
     assert documented.py_func is documented.__wrapped__
