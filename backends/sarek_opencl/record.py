@@ -21,7 +21,7 @@ from sarek_numba.capability import (
 )
 from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
-from sarek_opencl import driver
+from sarek_opencl import driver, nvidia
 from sarek_opencl.dialect import DIALECT, INT64_BASE, INT64_EXTENDED
 
 _MEASURED_PLATFORMS = frozenset({"Portable Computing Language", "Intel(R) OpenCL"})
@@ -40,6 +40,7 @@ _ATOMIC_SCALARS = (
 )
 _WARP_EXTENSIONS = ("cl_khr_subgroup_shuffle",)
 _INTEL_WIDTHS = (4, 8, 16, 32, 64)
+_NVIDIA_WARPS = "shfl.sync of the PTX ISA; measured: lanes follow the linear index in the block"
 _ATOMIC_EVIDENCE = "OpenCL 1.2, section 6.12.11: 32-bit atomic functions; measured"
 _ATOMIC_LOOP_EVIDENCE = "by construction: compare-and-exchange of the bits; measured"
 
@@ -80,7 +81,7 @@ def record_of(device: Any, name: str) -> DeviceRecord:
             shared_bytes=int(device.local_mem_size),
             global_bytes=int(device.global_mem_size),
             argument_bytes=int(device.max_parameter_size),
-            warp_width=32,
+            warp_width=nvidia.WIDTH,
             warp_widths=_INTEL_WIDTHS if _is_measured(device) else (),
             warps_span_rows=not is_cpu,
         ),
@@ -144,6 +145,8 @@ def _is_measured(device: Any) -> bool:
 
 def _warp_fact(device: Any) -> Fact:
     """Warps are subgroups of a fixed size, whose lanes follow the linear index in the block."""
+    if device.platform.name == nvidia.PLATFORM:
+        return Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, _NVIDIA_WARPS)
     extensions = set(device.extensions.split())
     missing = [name for name in _WARP_EXTENSIONS if name not in extensions]
     optional = CapabilityKind.OPTIONAL

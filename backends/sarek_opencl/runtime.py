@@ -23,7 +23,7 @@ from sarek_numba.errors import InvalidDimensions
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.device import BackendUnavailable, Bytes, Dimensions
-from sarek_opencl import driver, intel, pocl
+from sarek_opencl import driver, intel, nvidia, pocl
 from sarek_opencl.dialect import DIALECT, without_extended_atomics
 from sarek_opencl.record import build_options, has_extended_atomics, record_of
 
@@ -31,7 +31,7 @@ _PLATFORMS = {
     "Portable Computing Language": "pocl",
     "Intel(R) OpenCL": "intel",
     "Intel(R) OpenCL Graphics": "intelgpu",
-    "NVIDIA CUDA": "nvidia",
+    nvidia.PLATFORM: "nvidia",
     "AMD Accelerated Parallel Processing": "amd",
     "Apple": "apple",
     "rusticl": "rusticl",
@@ -62,11 +62,13 @@ class OpenCLProgram:
         program = driver.compile_program(owner.context, owner.device, emitted.text, owner.options)
         with driver.check("creating a kernel", owner.device):
             self._kernel = cl.Kernel(program, cfamily.ENTRY)
-            self._block_limit = int(
-                self._kernel.get_work_group_info(
-                    cl.kernel_work_group_info.WORK_GROUP_SIZE, owner.device
+            self._block_limit = owner.record.limits.threads_per_block
+            if owner.device.platform.name != nvidia.PLATFORM:
+                self._block_limit = int(
+                    self._kernel.get_work_group_info(
+                        cl.kernel_work_group_info.WORK_GROUP_SIZE, owner.device
+                    )
                 )
-            )
             self._kernel.set_scalar_arg_dtypes(self._scalar_types())
         self._lock = threading.Lock()  # arguments belong to the kernel object
 
@@ -101,6 +103,11 @@ class OpenCLProgram:
                 event = cl.enqueue_nd_range_kernel(queue, kernel, total, block)
             event.wait()
         except cl.Error as error:
+            if error.code == cl.status_code.OUT_OF_RESOURCES and threads > nvidia.SAFE_BLOCK:
+                raise InvalidDimensions(
+                    f"{self._owner.record.name} has too few registers for a block of {threads} "
+                    f"threads of this kernel (CL_OUT_OF_RESOURCES)"
+                ) from error
             raise driver.failure(error, "a launch", self._owner.device) from error
 
 
@@ -167,6 +174,8 @@ class OpenCLDriver:
                 return intel.dialect_for(kernel, dialect)
             case "Portable Computing Language":
                 return pocl.dialect_for(kernel, dialect)
+            case nvidia.PLATFORM:
+                return nvidia.dialect_for(dialect)
             case _:
                 return dialect
 

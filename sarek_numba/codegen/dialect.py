@@ -66,4 +66,6 @@ class Dialect:
     unroll: str = ""  # line before a loop to be unrolled; {count} passes, or nothing for all
     # around a loop that threads leave apart: a statement for each variable {0} that it assigns
     keep_apart: Mapping[Scalar, str] = field(default_factory=dict)
+    # functions that make a narrow integer of an int, where a cast is not to be trusted
+    narrowings: Mapping[Scalar, str] = field(default_factory=dict)
     warp: WarpSpelling | None = None

@@ -113,7 +113,8 @@ class Expressions:
 
     def value(self, expr: Expr) -> str:
         """The expression where C converts it to its type: an initialiser, an argument, a store."""
-        return self.expression(expr).code
+        text = self.expression(expr)
+        return (self._exact(text) if text.type in self.dialect.narrowings else text).code
 
     def index(self, expr: Expr) -> str:
         """The expression as an index: any integer type whose value is meant, or modulo 2^64."""
@@ -146,6 +147,8 @@ class Expressions:
         return self._cast(text.type, text) if mixed or not text.exact else text
 
     def _cast(self, type: Scalar, text: Text) -> Text:
+        if type in self.dialect.narrowings and text.carrier.is_integer:
+            return Text(f"{self.dialect.narrowings[type]}({text.code})", PRIMARY, type, type)
         return Text(f"({self.dialect.types[type]}){_above(text, UNARY)}", UNARY, type, type)
 
     # --- expressions ---

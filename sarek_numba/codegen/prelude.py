@@ -3,9 +3,9 @@
 They give operators the meaning that `ir.semantics` fixes at their edges, where the language's own
 operator has none or another. A `Prelude` hands out their names and collects the definitions of
 those used. Templates: `$T` is the type, `$U` its unsigned counterpart, `$W` an unsigned type of at
-least 32 bits in which arithmetic of `$T` does not overflow, `$C` the second type, `$S` an address
-space; `@name(arguments)` is an intrinsic of type `$T`, `@bits` and `@value` reinterpret `$T` and
-back.
+least 32 bits in which arithmetic of `$T` does not overflow, `$NARROW` what makes a `$T` of a `$W`,
+`$C` the second type, `$S` an address space; `@name(arguments)` is an intrinsic of type `$T`, `@bits`
+and `@value` reinterpret `$T` and back.
 """
 
 from __future__ import annotations
@@ -113,10 +113,9 @@ $T $N($T x, $C n) {
 $T $N($T x, $C n) {
     return n < $BITS ? x >> n : 0;
 }""",
-    # not the plain condition, which NVIDIA's OpenCL (driver 580) makes abs.s16: 32768 of -32768
     ("abs", _SIGNED): """\
 $T $N($T x) {
-    $T negated = ($T)(0 - ($W)x);
+    $T negated = $NARROW(0 - ($W)x);
     return x < negated ? negated : x;
 }""",
     ("abs", _UNSIGNED): """\
@@ -336,6 +335,7 @@ class Prelude:
             words["ZERO"] = typed_literal(self._dialect, constant(scalar, 0.0))
             words["HALF"] = typed_literal(self._dialect, constant(scalar, 0.5))
         else:
+            words["NARROW"] = self._dialect.narrowings.get(scalar, f"({types[scalar]})")
             words["MIN"] = typed_literal(self._dialect, constant(scalar, scalar.minimum))
         return words
 

@@ -152,6 +152,10 @@ def _mark_undefined(function_ir: ir.FunctionIR) -> None:
 # --- calls ----------------------------------------------------------------------------------------
 
 
+# the instructions, in the names of their results, that make the tuple: CPython 3.11 has one for it
+_LIST_INSTRUCTIONS = ("list", "call_intrinsic_1")
+
+
 def _settle_long_calls(function_ir: ir.FunctionIR) -> None:
     """The arguments one by one of calls that have more than CPython puts on its stack.
 
@@ -164,7 +168,7 @@ def _settle_long_calls(function_ir: ir.FunctionIR) -> None:
             if isinstance(statement, ir.Assign)
             and isinstance(statement.value, ir.Expr)
             and statement.value.op == "build_tuple"
-            and "list" in statement.target.name
+            and any(word in statement.target.name for word in _LIST_INSTRUCTIONS)
         }
         spread: list[Any] = []
         for statement in block.body:

@@ -1,7 +1,8 @@
 """Votes and reductions of a warp as shuffles, for a target that has nothing else.
 
-A reduction exchanges with the lane at half the width, then a quarter, and so on; the value of the
-lower lane is the left operand, so that every lane computes what the IR says of one tree.
+A reduction exchanges with the lane at half the width, then a quarter, and so on. Where operands
+must not change places, which is where a minimum or maximum of floats meets two zeros, the value of
+the lower lane is the left one, so that every lane computes what the IR says of one tree.
 """
 
 from __future__ import annotations
@@ -87,10 +88,15 @@ class _Writer:
     def reduced(self, body: list[Stmt], stmt: Warp, value: Expr) -> Expr:
         type = stmt.result.type
         assert isinstance(type, Scalar)
+        is_symmetric = type.is_integer or stmt.op is WarpOp.SUM
         part = self.let(body, "part", type, value)
+        lane = part if is_symmetric else self.let(body, "lane", INT64, lane_of(self.width))
         for distance in self.distances():
             other = self.partner(body, stmt, part, distance)
-            bit = Binary(BinOp.BITAND, lane_of(self.width), constant(INT64, distance))
+            if is_symmetric:
+                part = self.let(body, "part", type, _joined(stmt.op, part, other, type))
+                continue
+            bit = Binary(BinOp.BITAND, lane, constant(INT64, distance))
             upper = self.let(body, "upper", BOOL, Binary(BinOp.NE, bit, constant(INT64, 0)))
             left, right = IfExpr(upper, other, part), IfExpr(upper, part, other)
             part = self.let(body, "part", type, _joined(stmt.op, left, right, type))

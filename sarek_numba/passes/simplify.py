@@ -126,7 +126,28 @@ def _integer_operator(expr: Binary, kind: Scalar) -> Expr:
                 return operand
     if op in (BinOp.MOD, BinOp.FLOORMOD) and _is(right, 1):
         return Const(kind, 0, span=expr.span)
+    if kind.kind is Kind.SIGNED and (negated := _negated(expr)) is not None:
+        return Unary(UnOp.NEG, negated, expr.weak, expr.unguarded, span=expr.span)
     return _signed_constant(expr, kind)
+
+
+def _negated(expr: Binary) -> Expr | None:
+    """What an operator with a constant negates, or None."""
+    match expr:
+        case Binary(op=BinOp.SUB, left=left, right=right) if _is(left, 0):
+            return right
+        case Binary(op=BinOp.MUL, left=left, right=right) if _is(left, -1):
+            return right
+        case Binary(op=BinOp.MUL | BinOp.DIV | BinOp.FLOORDIV, left=left, right=right) if _is(
+            right, -1
+        ):
+            return left
+        case Binary(op=BinOp.ADD, left=Unary(op=UnOp.BITNOT, operand=inner), right=right) if _is(
+            right, 1
+        ):
+            return inner
+        case _:
+            return None
 
 
 def _signed_constant(expr: Binary, kind: Scalar) -> Expr:

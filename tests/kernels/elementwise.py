@@ -326,3 +326,41 @@ for _narrow in (np.int8, np.int16, np.int32, np.int64):
 
     _launch_magnitudes.__name__ = f"magnitudes_{_narrow.__name__}"
     corpus.add(magnitudes)(_launch_magnitudes)
+
+
+@sarek.function
+def _negated(x):
+    return -x
+
+
+@sarek.kernel
+def negations(out, x, bound):
+    """Negation that is then widened, in every way that a program may write it."""
+    i = sarek.global_idx.x
+    if i < len(x):
+        v = x[i]
+        kept = sarek.local.array(1, sarek.int16)
+        kept[0] = -v
+        w = -v
+        s = sarek.int16(0)
+        for _ in range(1):
+            s -= v
+        out[i, 0] = -v
+        out[i, 1] = sarek.int16(0) - v
+        out[i, 2] = v * sarek.int16(-1)
+        out[i, 3] = v // sarek.int16(-1)
+        out[i, 4] = ~v + sarek.int16(1)
+        out[i, 5] = _negated(v)
+        out[i, 6] = kept[0]
+        out[i, 7] = w if w < bound else v
+        out[i, 8] = s
+        out[i, 9] = sarek.int16(-sarek.int32(v))
+
+
+@corpus.add(negations)
+def _launch_negations(rng):
+    least = np.iinfo(np.int16).min
+    x = np.array([least, least + 1, -1, 0, 1, np.iinfo(np.int16).max], np.int16)
+    expected = np.repeat((-x).astype(np.int64)[:, None], 10, axis=1)
+    expected[1, 7] = x[1]  # its negation is the bound
+    return Launch(1, 8, (poison((6, 10), np.int64), x, np.int16(32767)), (expected, None, None))

@@ -91,6 +91,11 @@ SIMPLE = [
     (b.shl(X, 0), X),
     (b.add(X, -3), b.sub(X, 3)),
     (b.sub(X, -3), b.add(X, 3)),
+    (b.sub(c(I32, 0), X), b.neg(X)),
+    (b.mul(X, -1), b.neg(X)),
+    (b.mul(c(I32, -1), X), b.neg(X)),
+    (b.floordiv(X, -1), b.neg(X)),
+    (b.add(b.bitnot(X), 1), b.neg(X)),
     (b.mul(F, 1.0), F),
     (b.div(F, 1.0), F),
     (b.sub(F, 0.0), F),
@@ -117,6 +122,7 @@ KEPT = [
     b.add(F, 0.0),  # -0.0 + 0.0 is 0.0
     b.sub(F, -0.0),
     b.mul(F, 0.0),
+    b.sub(c(FLOAT32, 0.0), F),  # of 0.0 it is 0.0
     b.add(X, 1),
     b.floordiv(X, 2),
     b.not_(b.lt(F, 3.0)),  # true for NaN

@@ -1,0 +1,86 @@
+"""NVIDIA's OpenCL: a fault of its compiler, and warps, which it has no OpenCL extension for.
+
+Its assembler (driver 580, `sm_90`) takes the result of `neg.s16` for 32768 where it is -32768 when
+the result is widened, so that
+
+    out[i] = (long)(short)-x[i];            // 32768 for -32768
+
+is wrong, however the negation is written: a subtraction from zero, a product with -1, an absolute
+value. The compiler negates 16 bits where it sees that no more are needed; a conversion to 16 bits
+that it cannot look into keeps it from that. An `int8` is not affected.
+
+Warps are those of the machine: 32 threads that follow the linear index in the block. Their
+instructions are those of PTX (`shfl.sync`, `bar.warp.sync`). All threads of a warp take part,
+because the language has collectives in uniform flow only, and blocks of whole warps.
+
+As CL_KERNEL_WORK_GROUP_SIZE it reports 256 of every kernel, and runs blocks of 1024 if there are
+registers for them: the limit is the device's, and what a launch answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sarek_numba.codegen.dialect import Dialect, WarpSpelling
+from sarek_numba.ir.types import Scalar
+
+PLATFORM = "NVIDIA CUDA"
+WIDTH = 32
+SAFE_BLOCK = 256  # threads that every kernel may have in a block
+
+_NARROW = """\
+static inline short narrow_short(int x) {
+    int result;
+    asm("cvt.s32.s16 %0, %1;" : "=r"(result) : "r"(x));
+    return (short)result;
+}"""
+_SHUFFLE = """\
+static inline uint warp_word(uint value, uint lane) {
+    uint result;
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;"
+                 : "=r"(result) : "r"(value), "r"(lane));
+    return result;
+}"""
+_LANE = """\
+static inline uint warp_lane(void) {
+    uint result;
+    asm("mov.u32 %0, %%laneid;" : "=r"(result));
+    return result;
+}"""
+_BARRIER = """\
+static inline void warp_meeting(void) {
+    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+}"""
+_SIZE = """\
+static inline uint warp_size(void) {
+    uint row = (uint)get_local_id(1) + (uint)get_local_size(1) * (uint)get_local_id(2);
+    uint index = (uint)get_local_id(0) + (uint)get_local_size(0) * row;
+    uint threads = (uint)get_local_size(0) * (uint)get_local_size(1) * (uint)get_local_size(2);
+    return min(threads - index / 32 * 32, 32u);
+}"""
+_DEFINITIONS = {
+    "narrow_short": _NARROW,
+    "warp_word": _SHUFFLE,
+    "warp_lane": _LANE,
+    "warp_meeting": _BARRIER,
+    "warp_size": _SIZE,
+}
+_WARP = WarpSpelling(
+    lane="warp_lane()",
+    shuffle="warp_word({0}, {1})",
+    size="warp_size()",
+    barrier="warp_meeting()",
+    kernel_head="",
+)
+
+
+def dialect_for(dialect: Dialect) -> Dialect:
+    """The dialect with which NVIDIA's compiler keeps the meaning of a kernel, and has warps."""
+    needed = {name: (text,) for name, text in _DEFINITIONS.items()}
+    return replace(
+        dialect,
+        narrowings={Scalar.INT16: "narrow_short"},
+        warp=_WARP,
+        word_prologue={**dialect.word_prologue, **needed},
+        reserved=dialect.reserved | frozenset(_DEFINITIONS),
+    )

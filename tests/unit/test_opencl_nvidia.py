@@ -1,0 +1,41 @@
+"""What is printed for NVIDIA's OpenCL alone. What it computes is measured on such a device."""
+
+from __future__ import annotations
+
+from sarek_numba.codegen import cfamily
+from sarek_numba.ir import build as b
+from sarek_numba.ir.nodes import Expr, Stmt, Var, VarRef, Warp, WarpOp, constant, make_kernel
+from sarek_numba.ir.types import INT32, INT64, Scalar
+from sarek_opencl import nvidia
+from sarek_opencl.dialect import DIALECT
+
+NVIDIA = nvidia.dialect_for(DIALECT)
+
+
+def _text(scalar: Scalar, value: Expr, *before: Stmt, x: Var) -> str:
+    fresh = b.Fresh.beyond(make_kernel("k", (b.let(x, 0),)))
+    out = b.array_param(fresh, "out", INT64, 0)
+    body = (b.let(x, constant(scalar, 3)), *before, b.store(out.var, 0, b.cast(INT64, value)))
+    return cfamily.emit(make_kernel("k", body, params=(out,), warp_width=32), NVIDIA).text
+
+
+def test_a_negation_of_16_bits_is_narrowed_where_the_compiler_cannot_look() -> None:
+    """So is whatever else C would convert to a `short`; another width is cast."""
+    x = b.Fresh()("x", Scalar.INT16)
+    text = _text(Scalar.INT16, b.neg(VarRef(x)), x=x)
+    assert "out[0] = narrow_short(-x);" in text
+    assert text.count("static inline short narrow_short(int x)") == 1
+    wide = b.Fresh()("x", INT32)
+    assert "narrow_short" not in _text(INT32, b.neg(VarRef(wide)), x=wide)
+
+
+def test_a_shuffle_is_one_instruction_for_each_word() -> None:
+    """The lane, the exchange and the barrier are those of the machine."""
+    fresh = b.Fresh()
+    x, other = fresh("x", INT64), fresh("other", INT64)
+    shuffle = Warp(WarpOp.SHUFFLE_XOR, other, 32, VarRef(x), constant(INT64, 1))
+    text = _text(INT64, VarRef(other), shuffle, x=x)
+    assert text.count("shfl.sync.idx.b32") == 1
+    assert text.count("warp_word((uint)") == 2
+    assert "%%laneid" in text
+    assert "sub_group" not in text
