@@ -4,8 +4,8 @@ They give operators the meaning that `ir.semantics` fixes at their edges, where 
 operator has none or another. A `Prelude` hands out their names and collects the definitions of
 those used. Templates: `$T` is the type, `$U` its unsigned counterpart, `$W` an unsigned type of at
 least 32 bits in which arithmetic of `$T` does not overflow, `$NARROW` what makes a `$T` of a `$W`,
-`$C` the second type, `$S` an address space; `@name(arguments)` is an intrinsic of type `$T`, `@bits`
-and `@value` reinterpret `$T` and back.
+`$C` the second type, `$S` an address space; `@name(arguments)` is an intrinsic of type `$T`,
+`@bits` and `@value` reinterpret `$T` and back.
 """
 
 from __future__ import annotations
