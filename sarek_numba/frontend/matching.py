@@ -76,12 +76,13 @@ class Rewriter:
             items = ast.Tuple([part for part, _ in parts], ast.Load())
             named = [statement for _, before in parts for statement in before]
             return ast.copy_location(items, subject), named
-        name = self._name("subject")
+        name = self.fresh("subject")
         store = ast.copy_location(ast.Name(name, ast.Store()), subject)
         assign = ast.copy_location(ast.Assign([store], subject), subject)
         return ast.copy_location(ast.Name(name, ast.Load()), subject), [assign]
 
-    def _name(self, word: str) -> str:
+    def fresh(self, word: str) -> str:
+        """A name that the function does not use."""
         name, number = word, 1
         while name in self._taken:
             number += 1

@@ -16,6 +16,7 @@ from types import CodeType
 from sarek_numba.errors import Diagnostic, UnsupportedConstruct
 from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.syntax import no_definition, place, refusal
+from sarek_numba.frontend.unrolling import written_line
 from sarek_numba.span import Span
 
 _REFUSED: dict[str, type[ast.AST]] = {
@@ -154,7 +155,7 @@ def _span(source: Source, instruction: dis.Instruction) -> Span:
     if places is None or places.lineno is None:
         return source.span_of_definition()
     if places.col_offset is None:
-        return Span(source.file, places.lineno)
-    return Span(
-        source.file, places.lineno, places.col_offset, places.end_lineno, places.end_col_offset
-    )
+        return Span(source.file, written_line(places.lineno))
+    end = None if places.end_lineno is None else written_line(places.end_lineno)
+    line = written_line(places.lineno)
+    return Span(source.file, line, places.col_offset, end, places.end_col_offset)

@@ -1,11 +1,11 @@
 """The source of a function: its text, its syntax tree, and the places of instructions in it.
 
 `read(function)` gives a `Source`. Its `function` is the one to compile: the user's own, or, where
-the tree has `with sarek.superstep():`, `match` or `assert`, one compiled anew from the tree with
-the same globals, closure cells and defaults, on the same lines and columns (a superstep becomes its
-body and a call of `barrier`, a `match` what `matching` says; assertions lose what a test runner
-wrote into them). Where the text is missing (`exec`, a REPL) `tree` is None and only that rewriting
-and exact columns are lost.
+the tree has `with sarek.superstep():`, `match`, `assert` or a `for` over a constant tuple, one
+compiled anew from the tree with the same globals, closure cells and defaults, on the same lines and
+columns (a superstep becomes its body and a call of `barrier`, a `match` what `matching` says, a
+`for` what `unrolling` says; assertions lose what a test runner wrote into them). Where the text is
+missing (`exec`, a REPL) `tree` is None and only that rewriting and exact columns are lost.
 
 Places come from `co_positions`: every instruction of Numba's IR made by `infer` carries the offset
 of its bytecode as the column of its `Loc`.
@@ -23,7 +23,7 @@ from typing import Any
 
 from numba.core import ir
 
-from sarek_numba.frontend import language, matching, patterns
+from sarek_numba.frontend import language, matching, patterns, unrolling
 from sarek_numba.frontend.tree import FunctionNode, all_nodes, parse
 from sarek_numba.span import Span
 
@@ -47,10 +47,12 @@ class Source:
         """Where an instruction, a value or a `Loc` of Numba's IR is written."""
         loc = node if isinstance(node, ir.Loc) else node.loc
         if loc.col is None or not 0 <= loc.col // 2 < len(self.positions):
-            return Span(self.file, loc.line)
+            return Span(self.file, unrolling.written_line(loc.line))
         line, end_line, column, end_column = self.positions[loc.col // 2]
         if line is None or column is None:
-            return Span(self.file, loc.line)
+            return Span(self.file, unrolling.written_line(loc.line))
+        line = unrolling.written_line(line)
+        end_line = None if end_line is None else unrolling.written_line(end_line)
         test = self.tests.get((line, column))
         if test is not None:
             return self.span_of_tree(test)
@@ -234,15 +236,20 @@ def _needs_rewriting(function: FunctionType, nodes: list[ast.AST]) -> bool:
     return any(
         isinstance(node, (ast.Assert, ast.Match))
         or (isinstance(node, ast.With) and is_superstep(node, function))
+        or _constant_items(node, function) is not None
         for node in nodes
     )
+
+
+def _constant_items(node: ast.AST, function: FunctionType) -> list[ast.expr] | None:
+    return unrolling.items_of(node, function, evaluate, set(function.__code__.co_varnames))
 
 
 def _rewritten(
     body: list[ast.stmt], function: FunctionType, matches: matching.Rewriter
 ) -> list[ast.stmt]:
-    """A body in which each superstep is its own body followed by `superstep.barrier()`, and each
-    `match` a chain of tests.
+    """A body in which each superstep is its own body followed by `superstep.barrier()`, each
+    `match` a chain of tests, and each loop over a constant tuple its passes.
 
     Recurses over nested statements alone, since expressions may be very deep.
     """
@@ -258,12 +265,16 @@ def _rewritten(
         elif isinstance(statement, ast.Match):
             refused = patterns.findings(statement, lambda _: None)
             result += [statement] if refused else matches.statements(statement)
+        elif (items := _constant_items(statement, function)) is not None:
+            assert isinstance(statement, ast.For)
+            result += unrolling.unrolled(statement, items, matches.fresh)
         else:
             result.append(statement)
     return result
 
 
 _BODIES = ("body", "orelse", "finalbody")
+_HIDDEN = {**matching.FUNCTIONS, **unrolling.FUNCTIONS}  # free variables of what is rewritten
 
 
 def statements_in(node: ast.stmt) -> Iterator[ast.stmt]:
@@ -303,7 +314,7 @@ def recompile(function: FunctionType, tree: ast.FunctionDef) -> FunctionType:
         rewritten.body = _rewritten(list(tree.body), function, matches)
         module = compile(outer, code.co_filename, "exec", dont_inherit=True)
     new = _nested_code(_nested_code(module, "outer"), code.co_name)
-    cells = {name: CellType(value) for name, value in matching.FUNCTIONS.items()}
+    cells = {name: CellType(value) for name, value in _HIDDEN.items()}
     cells |= zip(code.co_freevars, function.__closure__ or (), strict=True)
     closure = tuple(cells[name] for name in new.co_freevars)
     made = FunctionType(
@@ -317,7 +328,7 @@ def recompile(function: FunctionType, tree: ast.FunctionDef) -> FunctionType:
 
 def _free_variables(code: CodeType) -> list[ast.stmt]:
     made = ast.parse("".join(f"{name} = None\n" for name in code.co_freevars)).body
-    hidden: list[ast.expr] = [ast.Name(name, ast.Store()) for name in matching.FUNCTIONS]
+    hidden: list[ast.expr] = [ast.Name(name, ast.Store()) for name in _HIDDEN]
     return [*made, ast.fix_missing_locations(ast.Assign(hidden, ast.Constant(None)))]
 
 

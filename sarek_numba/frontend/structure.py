@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from numba.core import ir
 
 from sarek_numba.errors import UnsupportedConstruct
+from sarek_numba.frontend import unrolling
 from sarek_numba.frontend.conditions import fold_conditions
 from sarek_numba.frontend.graph import (
     immediate_dominators,
@@ -147,7 +148,12 @@ def _statement_lines(tree: ast.AST | None) -> Callable[[int], int]:
             for line in range(node.lineno, (head.end_lineno or node.lineno) + 1):
                 if not hasattr(node, "body") or head is not node:
                     first[line] = max(first.get(line, 0), node.lineno)
-    return lambda line: first.get(line, line)
+
+    def statement_line(line: int) -> int:
+        written = unrolling.written_line(line)
+        return line - written + first.get(written, written)
+
+    return statement_line
 
 
 class _Builder:

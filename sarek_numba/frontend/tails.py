@@ -95,7 +95,7 @@ class _Merger:
         """
         value = statement.value if isinstance(statement, ir.Assign) else None
         if isinstance(value, ir.Expr) and value.op != "cast" and not _is_truth(statement):
-            return self.position(statement)
+            return self.position(statement), statement.loc.line
         return statement.loc.line
 
     def key_of(self, block: ir.Block) -> Any:

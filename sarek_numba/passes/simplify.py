@@ -87,6 +87,8 @@ def simplify_node(expr: Expr) -> Expr:
         case Binary(left=Const(type=kind)) | Binary(right=Const(type=kind)):
             # a shift's count may have another type, but neither of the two is a float
             return _float_operator(expr) if kind.is_float else _integer_operator(expr, kind)
+        case Binary(op=BinOp.ADD | BinOp.SUB, right=Unary(op=UnOp.NEG) as negated):
+            return _opposite(expr, negated)
         case Unary():
             return _unary(expr)
         case Cast():
@@ -148,6 +150,16 @@ def _negated(expr: Binary) -> Expr | None:
             return inner
         case _:
             return None
+
+
+def _opposite(expr: Binary, negated: Unary) -> Expr:
+    """`x + -y` as `x - y`, and `x - -y` as `x + y`: the same modulo 2^n."""
+    kind = type_of(negated)
+    if not isinstance(kind, Scalar) or kind.is_float:
+        return expr
+    op = BinOp.SUB if expr.op is BinOp.ADD else BinOp.ADD
+    unguarded = expr.unguarded and negated.unguarded
+    return Binary(op, expr.left, negated.operand, expr.weak, unguarded, span=expr.span)
 
 
 def _signed_constant(expr: Binary, kind: Scalar) -> Expr:

@@ -642,3 +642,8 @@ def constructor_too_big(x, n):
 
 def constructor_of_array(x, n):
     x[0] = np.float32(x)
+
+
+def a_pass_over_a_tuple_that_has_no_meaning(x, n):
+    for item in (n, x):
+        x[0] = item + 1

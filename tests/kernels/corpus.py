@@ -15,6 +15,7 @@ from tests.kernels import (
     memory,
     records,
     recursion,
+    tuple_loops,
     warps,
 )
 from tests.kernels.case import Case
@@ -30,6 +31,7 @@ MODULES = (
     complexes,
     matching,
     recursion,
+    tuple_loops,
     warps,
     collectives,
     records,

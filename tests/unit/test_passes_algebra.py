@@ -93,6 +93,8 @@ SIMPLE = [
     (b.sub(X, -3), b.add(X, 3)),
     (b.sub(c(I32, 0), X), b.neg(X)),
     (b.mul(X, -1), b.neg(X)),
+    (b.add(X, b.neg(b.mul(X, 3))), b.sub(X, b.mul(X, 3))),
+    (b.sub(X, b.mul(b.bitor(X, 3), -1)), b.add(X, b.bitor(X, 3))),
     (b.mul(c(I32, -1), X), b.neg(X)),
     (b.floordiv(X, -1), b.neg(X)),
     (b.add(b.bitnot(X), 1), b.neg(X)),
