@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     from sarek_numba.runtime.registry import Device, device, devices, use_device
     from sarek_numba.stdlib import block
     from sarek_numba.verify.compare import compare
+    from sarek_numba.verify.coverage import coverage
     from sarek_numba.verify.emulate import emulate
     from sarek_numba.verify.sanitize import sanitize
 
@@ -147,6 +148,9 @@ _NAMES = {
     """,
     "sarek_numba.verify.compare": """
         compare
+    """,
+    "sarek_numba.verify.coverage": """
+        coverage
     """,
     "sarek_numba.errors": """
         ArgumentCountError ArgumentTypeError ArithmeticFault AssertionFailed BackendError
@@ -225,6 +229,7 @@ __all__ = [
     "complex128",
     "const",
     "coopmat",
+    "coverage",
     "device",
     "devices",
     "emulate",

@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from sarek_numba.errors import CompileWarning, raise_diagnostics
+from sarek_numba.frontend.covering import compiling_covered
 from sarek_numba.frontend.hints import NONE, Hints, compiling
 from sarek_numba.frontend.infer import infer
 from sarek_numba.frontend.lower import lower
@@ -47,13 +48,21 @@ def compile_kernel(
     int32_arguments: frozenset[int] = frozenset(),
     hints: Hints = NONE,
     warp_width: int = DEFAULT_WIDTH,
+    covered: bool = False,
 ) -> Compiled:
     """Compile a function for the Numba types of its arguments. Raises CompileError.
 
     `int32_arguments` are the positions of Python ints that fit int32. The kernel has the
-    `warp_width` if anything in it depends on that.
+    `warp_width` if anything in it depends on that. If `covered`, its statements have marks that the
+    oracle counts.
     """
-    with _front_end, _paused_collector(), compiling(hints), compiling_for(warp_width) as asked:
+    with (
+        _front_end,
+        _paused_collector(),
+        compiling(hints),
+        compiling_covered(covered),
+        compiling_for(warp_width) as asked,
+    ):
         typed = infer(function, tuple(types))
         dump("numba", name, lambda: _numba_text(typed))
         dump("typed", name, lambda: _typed_text(typed))

@@ -22,7 +22,7 @@ import numpy as np
 from numba.core import types
 from numba.np.numpy_support import from_dtype
 
-from sarek_numba import settings
+from sarek_numba import recording, settings
 from sarek_numba.errors import ArgumentCountError, Diagnostic, LaunchError, UnsupportedConstruct
 from sarek_numba.frontend.complexes import WEAK_COMPLEX
 from sarek_numba.frontend.hints import NAMES, NONE, Hints, read_hints
@@ -173,7 +173,8 @@ class Dispatcher:
         launching.check_stream(name, configuration.stream)
         wide = arguments.arrangement.reach >= 2**31 or needs_wide_indices(grid, block)
         warp_width = target.record.limits.warp_width_for(settings.warp_width())
-        analysed = self._specialise(arguments.kinds, 64 if wide else 32, warp_width)
+        covered = recording.current() is not None and target.driver.target is None
+        analysed = self._specialise(arguments.kinds, 64 if wide else 32, warp_width, covered)
         launching.check_warps(target, analysed, block)
         launching.check(target, analysed, arguments, shared_bytes)
         if run:
@@ -186,9 +187,13 @@ class Dispatcher:
         return stated_of(self.py_func, self.signature.names)
 
     def _specialise(
-        self, kinds: tuple[Kind, ...], index_bits: int, warp_width: int = DEFAULT_WIDTH
+        self,
+        kinds: tuple[Kind, ...],
+        index_bits: int,
+        warp_width: int = DEFAULT_WIDTH,
+        covered: bool = False,
     ) -> launching.Analysed:
-        key = (kinds, index_bits)
+        key = (kinds, index_bits, covered)
         for specialisation in self._specialisations.get(key, ()):
             if specialisation.serves(warp_width):
                 return specialisation.analysed
@@ -197,11 +202,13 @@ class Dispatcher:
             for specialisation in known:  # another thread may have made it meanwhile
                 if specialisation.serves(warp_width):
                     return specialisation.analysed
-            made = self._compile(kinds, index_bits, warp_width)
+            made = self._compile(kinds, index_bits, warp_width, covered)
             self._specialisations[key] = (made, *known[: _MOST_SPECIALISATIONS - 1])
             return made.analysed
 
-    def _compile(self, kinds: Sequence[Kind], index_bits: int, warp_width: int) -> _Specialisation:
+    def _compile(
+        self, kinds: Sequence[Kind], index_bits: int, warp_width: int, covered: bool
+    ) -> _Specialisation:
         from sarek_numba.compile import compile_kernel  # decorating loads no compiler
 
         numba_types = tuple(map(numba_type, kinds))
@@ -214,6 +221,7 @@ class Dispatcher:
             frozenset(narrow),
             self.hints,
             warp_width,
+            covered,
         )
         analysed = launching.analyse(compiled.kernel, self.signature.names, debug=self.debug)
         return _Specialisation(analysed, compiled.captures)
@@ -274,8 +282,9 @@ class Dispatcher:
         with self._lock:
             compiled = [
                 (kinds, made.analysed)
-                for (kinds, _), several in self._specialisations.items()
+                for (kinds, _, covered), several in self._specialisations.items()
                 for made in several
+                if not covered
             ]
         return Card(
             self.py_func, options | ({"debug": True} if self.debug else {}), tuple(compiled)

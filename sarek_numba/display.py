@@ -7,7 +7,7 @@ is first shown, and without it code is shown plain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -33,25 +33,27 @@ _DARK = (  # how JupyterLab, VS Code and Colab say that their theme is dark
 )
 
 
-def _rules(theme: int, *within: str) -> str:
-    def rule(selector: str, declarations: str) -> str:
-        selectors = [f"{place} {selector}".strip() for place in within or ("",)]
-        return f"{','.join(selectors)}{{{declarations}}}"
-
-    ground = f"background:{GROUND[theme]};color:{INK[theme]}"
-    spans = [
-        rule(f".sarek-code .s-{name}", f"color:{row[theme + 1]}") for name, row in PALETTE.items()
-    ]
-    return rule("pre.sarek-code.sarek-code", ground) + "".join(spans)
+def themed(colours: Mapping[str, tuple[str, str]], attribute: str) -> str:
+    """Rules that give an attribute of each selector a colour on light and one on dark ground."""
+    light = (f"{selector}{{{attribute}:{pair[0]}}}" for selector, pair in colours.items())
+    dark = (
+        ",".join(f"{theme} {selector}" for theme in _DARK) + f"{{{attribute}:{pair[1]}}}"
+        for selector, pair in colours.items()
+    )
+    return "".join([*light, *dark])
 
 
+_BLOCK = "pre.sarek-code.sarek-code"
 STYLE = (
-    "<style>pre.sarek-code.sarek-code{padding:.6em .8em;border-radius:4px;overflow-x:auto;"
+    f"<style>{_BLOCK}{{padding:.6em .8em;border-radius:4px;overflow-x:auto;"
     "line-height:1.35;white-space:pre;text-align:left}"
     ".sarek-code .s-keyword{font-weight:600}"
     "table.sarek-table td,table.sarek-table th{text-align:left;vertical-align:top}"
     "table.sarek-table caption{text-align:left;caption-side:top;padding-bottom:.3em}"
-    f"{_rules(0)}{_rules(1, *_DARK)}</style>"
+    + themed({_BLOCK: GROUND}, "background")
+    + themed({_BLOCK: INK}, "color")
+    + themed({f".sarek-code .s-{name}": row[1:] for name, row in PALETTE.items()}, "color")
+    + "</style>"
 )
 
 
@@ -75,7 +77,9 @@ def words(text: str, lexer: str | None) -> str:
 
 
 def _span(name: str, word: str) -> str:
-    return f'<span class="s-{name}">{escape(word)}</span>'
+    """A word in a span; one of several lines has a span on each, so that lines can be taken apart."""
+    parts = (f'<span class="s-{name}">{escape(part)}</span>' * bool(part) for part in word.split("\n"))
+    return "\n".join(parts)
 
 
 def _lexer(name: str | None) -> Any:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from sarek_interp.covering import Marks
 from sarek_interp.machine import Machine, Scope, Site
 from sarek_numba.errors import Diagnostic, UnsupportedConstruct
 from sarek_numba.ir.nodes import HelperFunction, Kernel, SharedDecl, Var
@@ -113,6 +114,7 @@ class Context:
         self.kernel = kernel
         self.checks = checks
         self.sites: list[Site] = []
+        self.marks = Marks()
         self._pairs: dict[tuple[Span, int, object], int] = {}
         self._compile_helper = compile_helper
         self._functions = {function.name: function for function in kernel.functions}

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from sarek_interp.code import Context, LocalArray, Step, scalar
+from sarek_interp.covering import LinesRun, settle
 from sarek_interp.machine import FALSE, Chunk, Launch, Machine, Stopped
 from sarek_interp.memory import Binding, Bytes, Storage, Tracing, global_storages
 from sarek_interp.order import Order
@@ -36,6 +37,7 @@ from sarek_numba.ir.effects import effects_of
 from sarek_numba.ir.nodes import ConstDecl, Kernel, SharedDecl
 from sarek_numba.ir.printing import in_thread_order
 from sarek_numba.ir.types import MemSpace
+from sarek_numba.recording import current as current_recording
 
 OPTIONAL_CHECKS = frozenset({"division"})
 RACE_MODES = frozenset({"default", "strict"})
@@ -153,8 +155,13 @@ def execute(
         order=order_of(compiled.kernel),
     )
     values = _bound(compiled, arguments, launch.order)
+    recording = current_recording()
+    counted: list[LinesRun] | None = None if recording is None else []
     with np.errstate(all="ignore"), deep_recursion(), suppress(Stopped):
-        _run_chunks(compiled, launch, values, shared_bytes, seed)
+        _run_chunks(compiled, launch, values, shared_bytes, seed, counted)
+    if recording is not None and counted is not None:
+        marks = compiled.context.marks.numbers
+        settle(recording, launch.threads * launch.blocks, marks, counted)
     return Report(
         compiled.kernel.name,
         grid,
@@ -168,7 +175,12 @@ def execute(
 
 
 def _run_chunks(
-    compiled: Compiled, launch: Launch, values: dict[int, Any], shared_bytes: int, seed: int
+    compiled: Compiled,
+    launch: Launch,
+    values: dict[int, Any],
+    shared_bytes: int,
+    seed: int,
+    counted: list[LinesRun] | None,
 ) -> None:
     per_chunk = _blocks_per_chunk(compiled, launch, shared_bytes)
     chunks = -(-launch.blocks // per_chunk)
@@ -179,6 +191,9 @@ def _run_chunks(
         chunk = Chunk(launch, first, count, random.permutation(count))
         if compiled.barriers:
             chunk.returned_at = np.full(chunk.lanes, -1, np.int32)
+        if counted is not None:
+            chunk.lines = LinesRun(len(compiled.context.marks.numbers), chunk.lanes)
+            counted.append(chunk.lines)
         own = {**values, **_shared(compiled, chunk, shared_bytes), **_local(compiled, chunk)}
         machine = Machine(chunk, own, chunk.lanes)
         machine.values[compiled.returned] = FALSE

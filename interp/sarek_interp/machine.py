@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from sarek_interp.report import Findings
 from sarek_numba.errors import Finding, NoProgress, OracleError, Triple
 from sarek_numba.ir.nodes import Coordinate
 from sarek_numba.span import Span
+
+if TYPE_CHECKING:
+    from sarek_interp.covering import LinesRun
 
 Lanes = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -101,6 +104,7 @@ class Chunk:
         self.steps = 0
         self.watchers = 0  # loops that want to know whether memory changes
         self.changes = 0
+        self.lines: LinesRun | None = None  # what is counted while somebody records
         self.returned_at: Lanes | None = None  # site of the return of each lane, where it matters
         self._coordinates: dict[tuple[Coordinate, int], Lanes] = {}
 

@@ -25,6 +25,7 @@ from sarek_interp.code import (
     scalar,
     scope_of,
 )
+from sarek_interp.covering import count_lanes
 from sarek_interp.expressions import (
     compile_argument,
     compile_expr,
@@ -69,6 +70,7 @@ from sarek_numba.ir.nodes import (
     While,
 )
 from sarek_numba.ir.types import TupleType, Unit
+from sarek_numba.span import Span
 
 
 def compile_body(c: Context, body: Body, collected: Collected | None = None) -> Block:
@@ -141,6 +143,9 @@ def compile_stmt(c: Context, stmt: Stmt) -> Step | None:
             return _assertion(c, stmt)
         case nodes.Print():
             return compile_print(c, stmt)
+        case Empty(span=Span() as span):
+            number = c.marks.number(span)
+            return lambda m: count_lanes(m, number)
         case Empty() | MemFence():
             return None  # lanes run in step, so memory is always in order
         case Match():

@@ -4,8 +4,9 @@
 the tree has `with sarek.superstep():`, `match`, `assert` or a `for` over a constant tuple, one
 compiled anew from the tree with the same globals, closure cells and defaults, on the same lines and
 columns (a superstep becomes its body and a call of `barrier`, a `match` what `matching` says, a
-`for` what `unrolling` says; assertions lose what a test runner wrote into them). Where the text is
-missing (`exec`, a REPL) `tree` is None and only that rewriting and exact columns are lost.
+`for` what `unrolling` says; assertions lose what a test runner wrote into them; while lines are
+counted, statements get the marks of `covering`). Where the text is missing (`exec`, a REPL) `tree`
+is None and only that rewriting and exact columns are lost.
 
 Places come from `co_positions`: every instruction of Numba's IR made by `infer` carries the offset
 of its bytecode as the column of its `Loc`.
@@ -23,7 +24,7 @@ from typing import Any
 
 from numba.core import ir
 
-from sarek_numba.frontend import language, matching, patterns, unrolling
+from sarek_numba.frontend import covering, language, matching, patterns, unrolling
 from sarek_numba.frontend.tree import FunctionNode, all_nodes, parse
 from sarek_numba.span import Span
 
@@ -233,7 +234,7 @@ def evaluate(node: ast.expr, function: FunctionType) -> Any:
 
 
 def _needs_rewriting(function: FunctionType, nodes: list[ast.AST]) -> bool:
-    return any(
+    return covering.covering() or any(
         isinstance(node, (ast.Assert, ast.Match))
         or (isinstance(node, ast.With) and is_superstep(node, function))
         or _constant_items(node, function) is not None
@@ -260,6 +261,7 @@ def _rewritten(
                 inner = getattr(holder, name, None)
                 if isinstance(inner, list) and inner and isinstance(inner[0], ast.stmt):
                     setattr(holder, name, _rewritten(inner, function, matches))
+        result += covering.mark_of(statement)
         if isinstance(statement, ast.With) and is_superstep(statement, function):
             result += [*statement.body, _barrier_of(statement)]
         elif isinstance(statement, ast.Match):
@@ -274,7 +276,8 @@ def _rewritten(
 
 
 _BODIES = ("body", "orelse", "finalbody")
-_HIDDEN = {**matching.FUNCTIONS, **unrolling.FUNCTIONS}  # free variables of what is rewritten
+# Free variables of what is rewritten.
+_HIDDEN = {**matching.FUNCTIONS, **unrolling.FUNCTIONS, **covering.FUNCTIONS}
 
 
 def statements_in(node: ast.stmt) -> Iterator[ast.stmt]:

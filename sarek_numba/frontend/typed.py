@@ -269,6 +269,11 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """A statement of a covered function starts here: no operands, no result."""
+
+
+@dataclass(frozen=True, slots=True)
 class MemFence:
     """`mem_fence(scope=)`: no operands, no result."""
 
@@ -418,6 +423,7 @@ What = (
     | CreateArray
     | ConstantArray
     | Barrier
+    | Mark
     | MemFence
     | Atomic
     | Complex

@@ -20,9 +20,10 @@ from sarek_numba.errors import InvalidArgument, InvalidDimensions, LengthOverflo
 from sarek_numba.ir.effects import arguments as arguments_of
 from sarek_numba.ir.effects import effects_of
 from sarek_numba.ir.needs import Need, needs
-from sarek_numba.ir.nodes import Const, Kernel, SharedDecl
+from sarek_numba.ir.nodes import Const, Empty, Kernel, SharedDecl
 from sarek_numba.ir.text import canonical_text, text
 from sarek_numba.ir.types import Scalar
+from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.ir.warps import has_meetings, uses_warps
 from sarek_numba.passes import optimise
 from sarek_numba.passes.report import Reporting, reporting
@@ -78,6 +79,7 @@ def analyse(kernel: Kernel, names: Sequence[str], *, debug: bool = False) -> Ana
     effects = effects_of(kernel)
     reported = reporting(kernel, debug=debug)
     places = [str(site) for site in reported.sites] if reported else []  # with their lines
+    places += _marks(kernel)
     return Analysed(
         kernel=kernel,
         identity=(
@@ -93,6 +95,12 @@ def analyse(kernel: Kernel, names: Sequence[str], *, debug: bool = False) -> Ana
         static_shared_bytes=_static_shared_bytes(kernel),
         whole_warps=uses_warps(kernel),
     )
+
+
+def _marks(kernel: Kernel) -> list[str]:
+    """The places of the marks of a covered kernel."""
+    statements = (stmt for body in bodies_of_kernel(kernel) for stmt in walk_stmts(body))
+    return [str(stmt.span) for stmt in statements if isinstance(stmt, Empty) and stmt.span]
 
 
 def _static_shared_bytes(kernel: Kernel) -> int:

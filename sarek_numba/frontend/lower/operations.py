@@ -34,6 +34,7 @@ from sarek_numba.frontend.weak import Weak, WeakInt, is_number, scalar_of
 from sarek_numba.ir.intrinsics import INTRINSICS
 from sarek_numba.ir.nodes import (
     Barrier,
+    Empty,
     Binary,
     BinOp,
     Const,
@@ -85,6 +86,9 @@ def lower_operation(
         case t.Barrier():
             lowering.emitter.settle_memory()
             lowering.emitter.emit(Barrier(span=span))
+            return NOTHING
+        case t.Mark():
+            lowering.emitter.emit(Empty(span=span))
             return NOTHING
         case t.MemFence(scope):
             lowering.emitter.settle_memory()
