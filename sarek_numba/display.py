@@ -77,8 +77,10 @@ def words(text: str, lexer: str | None) -> str:
 
 
 def _span(name: str, word: str) -> str:
-    """A word in a span; one of several lines has a span on each, so that lines can be taken apart."""
-    parts = (f'<span class="s-{name}">{escape(part)}</span>' * bool(part) for part in word.split("\n"))
+    """A word in a span; one of several lines has one on each, so that lines can be split."""
+    parts = (
+        f'<span class="s-{name}">{escape(part)}</span>' * bool(part) for part in word.split("\n")
+    )
     return "\n".join(parts)
 
 

@@ -31,6 +31,7 @@ class Recording:
     lines: dict[Place, LineCount] = field(default_factory=dict)
     launches: int = 0
     threads: int = 0
+    unread: int = 0  # launches of kernels without a line: their text is not to be had
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, launched: int, counts: Mapping[Place, tuple[int, int]]) -> None:
@@ -38,6 +39,7 @@ class Recording:
         with self._lock:
             self.launches += 1
             self.threads += launched
+            self.unread += not counts
             for place, (hits, threads) in counts.items():
                 line = self.lines.setdefault(place, LineCount())
                 line.hits += hits

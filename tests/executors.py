@@ -57,7 +57,7 @@ def check(executor: str, case: Case, *, launch: Callable[..., Launch] | None = N
     run(executor, case.kernel, made)
     for position, (actual, expected) in enumerate(zip(made.arguments, made.expected, strict=True)):
         if expected is not None:
-            _compare(executor, case, position, actual, expected)
+            compare(executor, case, position, actual, expected)
         elif isinstance(actual, np.ndarray) and not _written(made, position):
             assert np.array_equal(actual, before[position], equal_nan=actual.dtype.kind in "fc"), (
                 f"{case.name} on {executor}: argument {position} was only to be read, and changed"
@@ -73,7 +73,7 @@ def _written(launch: Launch, position: int) -> bool:
     )
 
 
-def _compare(executor: str, case: Case, position: int, actual: np.ndarray, expected: Any) -> None:
+def compare(executor: str, case: Case, position: int, actual: np.ndarray, expected: Any) -> None:
     expected = np.asarray(expected)
     assert actual.shape == expected.shape, f"{case.name}: the case expects shape {expected.shape}"
     assert actual.dtype == expected.dtype, f"{case.name}: the case expects {expected.dtype}"

@@ -302,11 +302,13 @@ def _barrier_of(superstep: ast.With) -> ast.stmt:
 def recompile(function: FunctionType, tree: ast.FunctionDef) -> FunctionType:
     """The function compiled again from its tree, supersteps rewritten, decorators left out.
 
-    The free variables are made free again by an outer function; the cells are the original's.
+    The free variables are made free again by an outer function; the cells are the original's. In
+    there the function has a name that no program can write: its own may be a global that it calls.
     """
     code = function.__code__
+    changed = {"name": _INNER, "decorator_list": []}
     rewritten = ast.copy_location(
-        ast.FunctionDef(**{**dict(ast.iter_fields(tree)), "decorator_list": []}), tree
+        ast.FunctionDef(**{**dict(ast.iter_fields(tree)), **changed}), tree
     )
     matches = matching.Rewriter(tree, {*code.co_varnames, *code.co_freevars, *code.co_names})
     outer = ast.parse("def outer():\n    pass\n")
@@ -316,7 +318,7 @@ def recompile(function: FunctionType, tree: ast.FunctionDef) -> FunctionType:
     with _deep_trees():
         rewritten.body = _rewritten(list(tree.body), function, matches)
         module = compile(outer, code.co_filename, "exec", dont_inherit=True)
-    new = _nested_code(_nested_code(module, "outer"), code.co_name)
+    new = _nested_code(_nested_code(module, "outer"), _INNER).replace(co_name=code.co_name)
     cells = {name: CellType(value) for name, value in _HIDDEN.items()}
     cells |= zip(code.co_freevars, function.__closure__ or (), strict=True)
     closure = tuple(cells[name] for name in new.co_freevars)
@@ -327,6 +329,9 @@ def recompile(function: FunctionType, tree: ast.FunctionDef) -> FunctionType:
     made.__qualname__ = function.__qualname__
     made.__module__ = function.__module__
     return made
+
+
+_INNER = "<inner>"
 
 
 def _free_variables(code: CodeType) -> list[ast.stmt]:

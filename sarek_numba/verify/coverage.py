@@ -95,7 +95,7 @@ class Coverage:
 
     @property
     def lines(self) -> dict[str, dict[int, LineCount]]:
-        """By file and line, the counts of each statement of what was launched, in order of lines."""
+        """By file and line, the counts of each statement of what was launched."""
         found: dict[str, dict[int, LineCount]] = {}
         for (file, line), count in sorted(self._recording.lines.items()):
             found.setdefault(file, {})[line] = count
@@ -103,9 +103,9 @@ class Coverage:
 
     def report(self) -> CoverageReport:
         """A table for each function; it prints itself, in a notebook as annotated source."""
-        return CoverageReport(
-            tuple(covered_functions(self.lines)), self._recording.launches, self._recording.threads
-        )
+        counted = self._recording
+        functions = tuple(covered_functions(self.lines))
+        return CoverageReport(functions, counted.launches, counted.threads, counted.unread)
 
     def __repr__(self) -> str:
         return str(self.report())
@@ -233,6 +233,7 @@ class CoverageReport:
     functions: tuple[CoveredFunction, ...]
     launches: int
     threads: int
+    unread: int = 0
 
     @property
     def missed(self) -> int:
@@ -242,8 +243,12 @@ class CoverageReport:
     def _headline(self) -> str:
         if not self.launches:
             return "no launch was counted"
-        launches = f"{self.launches} launch{'es' * (self.launches > 1)}"
-        return f"lines of kernels in {launches}, {self.threads} threads"
+        threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
+        head = f"lines of kernels in {_launches(self.launches)}, {threads}"
+        if self.unread:
+            text = "had no text that can be read: nothing was counted for it"
+            head += f"\n{_launches(self.unread)} {text}"
+        return head
 
     def __str__(self) -> str:
         parts = [self._headline()]
@@ -267,6 +272,10 @@ class CoverageReport:
             parts.append(f"<p>{escape(function.headline)}</p>")
             parts.append(f'<pre class="sarek-code">{rows}</pre>')
         return "".join(parts)
+
+
+def _launches(count: int) -> str:
+    return f"{count} launch{'es' * (count > 1)}"
 
 
 def _cells(line: CoveredLine) -> tuple[str, str, str, str]:

@@ -81,6 +81,27 @@ def bounded_recursion(rng):
     )
 
 
+@sarek.function(inline_depth=9)
+def halvings(n):
+    """A recursive function that is compiled from its tree, for its assertion."""
+    assert n >= 0, "negative"
+    if n < 2:
+        return 0
+    return 1 + halvings(n // 2)
+
+
+@sarek.kernel
+def logarithms(out):
+    i = sarek.global_idx.x
+    if i < len(out):
+        out[i, 0] = halvings(i)
+
+
+@corpus.add(logarithms)
+def recursion_with_an_assertion(rng):
+    return index_launch([max(0, i.bit_length() - 1) for i in range(N)])
+
+
 @sarek.function(inline_depth=6)
 def sort(row, low, high):
     """Quicksort in place: a function without results that calls itself twice."""

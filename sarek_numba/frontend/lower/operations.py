@@ -34,10 +34,10 @@ from sarek_numba.frontend.weak import Weak, WeakInt, is_number, scalar_of
 from sarek_numba.ir.intrinsics import INTRINSICS
 from sarek_numba.ir.nodes import (
     Barrier,
-    Empty,
     Binary,
     BinOp,
     Const,
+    Empty,
     Expr,
     Index,
     Intrinsic,
