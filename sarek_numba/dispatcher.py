@@ -58,10 +58,7 @@ from sarek_numba.runtime.registry import Device, device
 from sarek_numba.runtime.signature import Signature, signature_of
 from sarek_numba.runtime.source import Source
 
-_LATER_OPTIONS = {
-    "fastmath": "float operations are exactly rounded here",
-    "restrict": "overlapping arguments are legal here",
-}
+_LATER_OPTIONS = {"fastmath": "float operations are exactly rounded here"}
 _MOST_SPECIALISATIONS = 64  # of one tuple of kinds, by captured values; the oldest is dropped
 
 
@@ -339,7 +336,8 @@ def kernel(function: Any = None, **options: Any) -> Any:
 
     `wraparound=False`: no index counts from the end. `bounds="clamp"`: an index out of range means
     the nearest in it. `strict=True` refuses stores that can lose information. `max_threads=N`
-    refuses launches with more threads a block. `debug=True` has every device check subscripts and
+    refuses launches with more threads a block. `restrict=True` refuses launches in which an array
+    that the kernel writes overlaps another argument, and tells the device's compiler so. `debug=True` has every device check subscripts and
     assertions, as the device 'interpreter' does.
     """
     given = {name: options.pop(name) for name in NAMES if name in options}

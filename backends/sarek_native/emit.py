@@ -26,6 +26,7 @@ from sarek_native.statements import inline
 from sarek_native.values import Place, Value, literal, memory_type
 from sarek_numba.ir.nodes import Body, Const, ConstDecl, Kernel, LetMut, LocalDecl, SharedDecl
 from sarek_numba.ir.types import MemSpace, Scalar
+from sarek_numba.ir.typing import element_of
 from sarek_numba.ir.uniformity import analyse
 from sarek_numba.ir.walk import deep_recursion
 
@@ -66,10 +67,11 @@ def _emit(kernel: Kernel, width: int, variant: Variant, vector_bits: int) -> Mod
     )
     state.outlined = outlined(kernel)
     constants = _declare(kernel, state, frame)
+    apart = _restricted(kernel)
     frame.begin_blocks()
     Skeleton(state, frame, _plan(kernel, state)).emit()
     frame.end_blocks()
-    text = frame.finish(_assemble(code, constants, vector_bits))
+    text = frame.finish(_assemble(code, constants, apart, vector_bits))
     return Module(text, frame.static_bytes, frame.frame_bytes, split, code.size())
 
 
@@ -84,7 +86,12 @@ def _plan(kernel: Kernel, state: State) -> Plan:
 def _declare(kernel: Kernel, state: State, frame: Frame) -> list[str]:
     """Bind parameters, shared and constant arrays; gives the definitions of the constant ones."""
     code = state.code
+    apart = _restricted(kernel)
     for position, param in enumerate(kernel.params):
+        if position in apart:
+            assert isinstance(element := element_of(param.var.type), Scalar)
+            state.bindings[param.var.id] = Place(element, f"%p.{position}", MemSpace.GLOBAL)
+            continue
         at = f"%argument{position}"
         code.allocas.append(f"  {at} = getelementptr i64, ptr %arguments, i64 {position}")
         name = f"%p.{position}"
@@ -124,17 +131,40 @@ def _constant_array(name: str, element: Scalar, bits: tuple[int, ...]) -> str:
     return f"{name} = internal constant [{len(bits)} x {type}] {body}, align 64"
 
 
-def _assemble(code: Code, constants: list[str], vector_bits: int) -> str:
-    header = (
-        "define void @kernel(ptr noalias %arguments, ptr noalias %launch, ptr %scratch, "
-        "i64 %first, i64 %last) #0 {\nentry:"
-    )
+_PARAMETERS = "ptr noalias %arguments, ptr noalias %launch, ptr %scratch, i64 %first, i64 %last"
+
+
+def _restricted(kernel: Kernel) -> list[int]:
+    """The positions of arrays that share nothing with other parameters."""
+    return [
+        position
+        for position, param in enumerate(kernel.params)
+        if param.array is not None and param.array.restrict
+    ]
+
+
+def _wrapper(apart: list[int]) -> str:
+    """The entry of a kernel whose restricted arrays are parameters: only these can be noalias."""
+    lines, given = [], _PARAMETERS.replace("noalias ", "")
+    for position in apart:
+        lines.append(f"  %at.{position} = getelementptr i64, ptr %arguments, i64 {position}")
+        lines.append(f"  %p.{position} = load ptr, ptr %at.{position}")
+        given += f", ptr %p.{position}"
+    lines += [f"  call void @body({given})", "  ret void"]
+    return f"define void @kernel({_PARAMETERS}) #0 {{\nentry:\n" + "\n".join(lines) + "\n}"
+
+
+def _assemble(code: Code, constants: list[str], apart: list[int], vector_bits: int) -> str:
+    restricted = "".join(f", ptr noalias %p.{position}" for position in apart)
+    head = "define internal void @body" if apart else "define void @kernel"
+    header = f"{head}({_PARAMETERS}{restricted}) #0 {{\nentry:"
     body = "\n".join(code.allocas + code.lines)
     attributes = _ATTRIBUTES.format(bits=vector_bits)
     parts = [
         *constants,
         *dict.fromkeys(code.declarations.values()),
         f"{header}\n{body}\n}}",
+        *([_wrapper(apart)] if apart else []),
         *code.support.values(),
         f"attributes #0 = {{ {attributes} }}",
     ]

@@ -225,6 +225,7 @@ DIALECT = Dialect(
         barrier=f"sub_group_barrier({_FENCE})",
         kernel_head="__attribute__((intel_reqd_sub_group_size({0}))) ",
     ),
+    restrict="restrict",
     unroll="#pragma unroll{count}",
 )
 

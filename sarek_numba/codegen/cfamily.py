@@ -218,9 +218,10 @@ class _Program:
         index = self.kernel.params.index(decl)
         if isinstance(decl.var.type, Scalar):  # a kernel takes a bool as it stands in memory
             return f"{self._element(decl.var.type)} {self._name(decl.var)}"
-        return self._parameter(decl.var, index in self.written[None])
+        alone = decl.array is not None and decl.array.restrict
+        return self._parameter(decl.var, index in self.written[None], alone)
 
-    def _parameter(self, var: Var, written: bool) -> str:
+    def _parameter(self, var: Var, written: bool, alone: bool = False) -> str:
         match var.type:
             case Vec(element=element):
                 space = MemSpace.GLOBAL
@@ -229,7 +230,8 @@ class _Program:
             case _:
                 return f"{self._value_type(var.type)} {self._name(var)}"
         words = [self.dialect.pointer_space[space], "" if written else "const"]
-        words += [self.printer.pointed_type(element), f"*{self._name(var)}"]
+        star = f"*{self.dialect.restrict} " if alone and self.dialect.restrict else "*"
+        words += [self.printer.pointed_type(element), f"{star}{self._name(var)}"]
         return " ".join(filter(None, words))
 
     def _name(self, var: Var) -> str:

@@ -21,13 +21,15 @@ class Hints:
 
     Without `wraparound` no index counts from the end. `bounds="clamp"` moves an index that is out
     of range to the nearest that is in it. `strict` refuses a store that can lose information. No
-    launch has more than `max_threads` threads a block.
+    launch has more than `max_threads` threads a block. With `restrict` no array that the kernel
+    writes overlaps another argument.
     """
 
     wraparound: bool = True
     bounds: str | None = None
     strict: bool = False
     max_threads: int | None = None
+    restrict: bool = False
 
 
 NONE = Hints()
@@ -53,7 +55,7 @@ def compiling(hints: Hints) -> Iterator[None]:
 def read_hints(options: Mapping[str, Any]) -> Hints:
     """The hints that options of `@sarek.kernel` give. Raises UnsupportedConstruct."""
     for name, value in options.items():
-        if name in ("wraparound", "strict") and not isinstance(value, bool):
+        if name in ("wraparound", "strict", "restrict") and not isinstance(value, bool):
             raise _refused(name, "True or False", value, f"write {name}={_changed(name)}")
         if name == "bounds" and value not in (None, "clamp"):
             hint = 'write bounds="clamp", or leave it out'

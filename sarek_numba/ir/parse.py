@@ -162,16 +162,18 @@ class _Parser(CoopmatReader):
         ndim = self.integer()
         self.want(",")
         layout = self.word()
-        writable, record = True, None
+        writable, record, restrict = True, None, False
         while self.take(","):
             if self.take("readonly"):
                 writable = False
+            elif self.take("restrict"):
+                restrict = True
             else:
                 self.want("in")
                 self.want("record")
                 record = self.record_type()
         self.want(")")
-        return ArrayInfo(element, space, ndim, layout, writable, pairs, record)
+        return ArrayInfo(element, space, ndim, layout, writable, pairs, record, restrict)
 
     def decls(self) -> tuple[LocalDecl | SharedDecl | ConstDecl, ...]:
         found: list[LocalDecl | SharedDecl | ConstDecl] = []

@@ -381,8 +381,9 @@ def _array_info(info: ArrayInfo) -> str:
     access = "" if info.writable else ", readonly"
     element = type_text(info.element) + (" pairs" if info.pairs else "")
     shape = f"{element}, {info.space.value}, {info.ndim}, {info.layout}"
+    alone = ", restrict" if info.restrict else ""
     within = "" if info.record is None else f", in {type_text(info.record)}"
-    return f"array({shape}{access}{within})"
+    return f"array({shape}{access}{alone}{within})"
 
 
 def _fragment(fragment: Fragment) -> str:

@@ -189,6 +189,9 @@ class ArrayInfo:
     The elements of an array of records are accessed through one base for each type of number in
     them. Each base is a parameter of the same argument: `record` is then what the shape and the
     strides count, and `element` what the base is indexed by.
+
+    `restrict` promises that what is written through one such array is not accessed by another
+    parameter; the launch checks it.
     """
 
     element: ElementType
@@ -198,6 +201,7 @@ class ArrayInfo:
     writable: bool = True
     pairs: bool = False
     record: Record | None = None
+    restrict: bool = False
 
 
 # What a parameter of a kernel is filled with at launch. `argument` is the position of the user's

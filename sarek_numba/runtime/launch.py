@@ -33,6 +33,7 @@ from sarek_numba.runtime.cache import Memo, count
 from sarek_numba.runtime.device import Bytes, Dimensions, Program
 from sarek_numba.runtime.dimensions import check_shared
 from sarek_numba.runtime.dump import dump
+from sarek_numba.runtime.overlap import check_apart
 from sarek_numba.runtime.memory import bound_regions, repeats_elements
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.source import Source
@@ -56,6 +57,7 @@ class Analysed:
     reads: frozenset[int]
     writes: frozenset[int]
     static_shared_bytes: int
+    restrict: bool = False  # is it promised that written arrays overlap no others?
     whole_warps: bool = False  # must a block be a whole number of warps?
     reporting: Reporting | None = None
 
@@ -93,6 +95,7 @@ def analyse(kernel: Kernel, names: Sequence[str], *, debug: bool = False) -> Ana
         reads=arguments_of(kernel, effects.reads),
         writes=arguments_of(kernel, effects.writes),
         static_shared_bytes=_static_shared_bytes(kernel),
+        restrict=any(p.array is not None and p.array.restrict for p in kernel.params),
         whole_warps=uses_warps(kernel),
     )
 
@@ -120,6 +123,8 @@ def check(device: Device, analysed: Analysed, arguments: Arguments, shared_bytes
     _check_lengths(analysed, arguments)
     check_shared(analysed.kernel.name, analysed.static_shared_bytes, shared_bytes, device.record)
     _check_repeated(analysed, arguments)
+    if analysed.restrict:
+        check_apart(analysed.kernel.name, analysed.names, arguments, analysed.writes)
     check_capabilities(device, analysed)
 
 

@@ -112,6 +112,7 @@ NAMES = [
         "range",
         "index",
         "readonly",
+        "restrict",
         "in",
         "at",
         "else",
@@ -369,7 +370,9 @@ class Supply:
 
     def param(self) -> ParamDecl:
         draw = self.draw
-        info = st.builds(ArrayInfo, types, spaces, small, st.sampled_from("CFA"), flags)
+        info = st.builds(
+            ArrayInfo, types, spaces, small, st.sampled_from("CFA"), flags, restrict=flags
+        )
         role = (
             st.builds(UserArgument, small)
             | st.builds(LengthOf, small)

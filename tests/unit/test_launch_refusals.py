@@ -374,7 +374,7 @@ def test_bad_decoration_is_refused(name: str) -> None:
     assert str(raised.value) == text
 
 
-@pytest.mark.parametrize("option", ["fastmath", "restrict"])
+@pytest.mark.parametrize("option", ["fastmath"])
 def test_options_of_later_versions_are_refused_by_name(option: str) -> None:
     """None is silently without effect."""
     with pytest.raises(errors.UnsupportedConstruct, match=rf"@sarek.kernel\({option}=...\)"):

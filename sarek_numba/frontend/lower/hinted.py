@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
 from sarek_numba.frontend.hints import Hints
 from sarek_numba.frontend.lower.convert import int64
 from sarek_numba.frontend.lower.operators import larger, smaller, subtract
-from sarek_numba.ir.nodes import Body, Const, Expr, For, Kernel, Pragma, Stmt, Subscript
+from sarek_numba.ir.nodes import Body, Const, Expr, For, Kernel, ParamDecl, Pragma, Stmt, Subscript
 from sarek_numba.ir.walk import map_body, map_body_expressions, map_expr
 
 
@@ -19,6 +20,8 @@ def hinted(kernel: Kernel, hints: Hints) -> Kernel:
             replace(function, body=_indexed(function.body, hints)) for function in kernel.functions
         )
         kernel = replace(kernel, body=_indexed(kernel.body, hints), functions=functions)
+    if hints.restrict:
+        kernel = replace(kernel, params=_apart(kernel.params))
     if hints.max_threads is not None:
         pragma = Pragma(("max_threads", str(hints.max_threads)), kernel.body)
         kernel = replace(kernel, body=(pragma,))
@@ -39,6 +42,17 @@ def with_pragmas(kernel: Kernel, hints: Mapping[int, tuple[str, ...]]) -> Kernel
         replace(function, body=map_body(function.body, statement)) for function in kernel.functions
     )
     return replace(kernel, body=map_body(kernel.body, statement), functions=functions)
+
+
+def _apart(params: tuple[ParamDecl, ...]) -> tuple[ParamDecl, ...]:
+    """The arrays marked as sharing nothing; the bases of records share memory among themselves."""
+    bases = Counter(param.role for param in params if param.array is not None)
+    return tuple(
+        replace(param, array=replace(param.array, restrict=True))
+        if param.array is not None and bases[param.role] == 1
+        else param
+        for param in params
+    )
 
 
 def _indexed(body: Body, hints: Hints) -> Body:
