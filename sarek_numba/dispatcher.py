@@ -337,8 +337,9 @@ def kernel(function: Any = None, **options: Any) -> Any:
     `wraparound=False`: no index counts from the end. `bounds="clamp"`: an index out of range means
     the nearest in it. `strict=True` refuses stores that can lose information. `max_threads=N`
     refuses launches with more threads a block. `restrict=True` refuses launches in which an array
-    that the kernel writes overlaps another argument, and tells the device's compiler so. `debug=True` has every device check subscripts and
-    assertions, as the device 'interpreter' does.
+    that the kernel writes overlaps another argument, and tells the device's compiler so.
+    `debug=True` has every device check subscripts and assertions, as the device 'interpreter'
+    does.
     """
     given = {name: options.pop(name) for name in NAMES if name in options}
     debug = options.pop("debug", False)

@@ -89,7 +89,8 @@ def _declare(kernel: Kernel, state: State, frame: Frame) -> list[str]:
     apart = _restricted(kernel)
     for position, param in enumerate(kernel.params):
         if position in apart:
-            assert isinstance(element := element_of(param.var.type), Scalar)
+            element = element_of(param.var.type)
+            assert isinstance(element, Scalar)
             state.bindings[param.var.id] = Place(element, f"%p.{position}", MemSpace.GLOBAL)
             continue
         at = f"%argument{position}"

@@ -33,8 +33,8 @@ from sarek_numba.runtime.cache import Memo, count
 from sarek_numba.runtime.device import Bytes, Dimensions, Program
 from sarek_numba.runtime.dimensions import check_shared
 from sarek_numba.runtime.dump import dump
-from sarek_numba.runtime.overlap import check_apart
 from sarek_numba.runtime.memory import bound_regions, repeats_elements
+from sarek_numba.runtime.overlap import check_apart
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.source import Source
 
