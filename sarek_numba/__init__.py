@@ -90,7 +90,6 @@ if TYPE_CHECKING:
         gridsize,
         half_bits,
         half_from_bits,
-        inline_source,
         int8,
         int16,
         int32,
@@ -112,6 +111,7 @@ if TYPE_CHECKING:
         warp,
         warp_barrier,
     )
+    from sarek_numba.frontend.texts import inline_source
     from sarek_numba.runtime.cache import clear_launch_cache
     from sarek_numba.runtime.registry import Device, device, devices, use_device
     from sarek_numba.stdlib import block
@@ -127,6 +127,9 @@ _NAMES = {
     "sarek_numba.frontend.functions": """
         function
     """,
+    "sarek_numba.frontend.texts": """
+        inline_source
+    """,
     "sarek_numba.runtime.registry": """
         Device device devices use_device
     """,
@@ -136,7 +139,7 @@ _NAMES = {
     "sarek_numba.frontend.language": """
         atomic barrier bfloat16 block_dim block_idx bool_ complex64 complex128 const
         coopmat float16 float32 float64 global_idx global_thread_id grid grid_dim gridsize
-        half_bits half_from_bits inline_source int8 int16 int32 int64 local mem_fence record
+        half_bits half_from_bits int8 int16 int32 int64 local mem_fence record
         register_intrinsic register_type shared superstep thread_idx uint8 uint16 uint32 uint64
         unroll variant warp warp_barrier
     """,

@@ -70,9 +70,12 @@ class Compiler:
         try:
             parsed = llvm.parse_assembly(module.text)
         except RuntimeError as error:
-            raise SourceCompilationError(
-                "LLVM refused its input", module.text, str(error)
-            ) from None
+            raise _refused(module, error) from None
+        if module.has_texts:  # what LLVM's passes take for granted, a user may have broken
+            try:
+                parsed.verify()
+            except RuntimeError as error:
+                raise _refused(module, error) from None
         machine = self._machine(1 if module.instructions > _LARGE else 3)
         parsed.triple = machine.triple
         parsed.data_layout = str(machine.target_data)
@@ -100,7 +103,11 @@ class Compiler:
             return text
 
 
-TARGET = Target("native", address_bits=64, calls=True, inline_barriers=True)
+def _refused(module: Module, error: RuntimeError) -> SourceCompilationError:
+    return SourceCompilationError("LLVM refused its input", module.text, str(error))
+
+
+TARGET = Target("native", address_bits=64, calls=True, inline_barriers=True, framework="native")
 
 
 class NativeDriver:

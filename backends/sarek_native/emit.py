@@ -25,6 +25,7 @@ from sarek_native.state import FunctionContext, State
 from sarek_native.statements import inline
 from sarek_native.values import Place, Value, literal, memory_type
 from sarek_numba.ir.nodes import Body, Const, ConstDecl, Kernel, LetMut, LocalDecl, SharedDecl
+from sarek_numba.ir.texts import has_texts
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.typing import element_of
 from sarek_numba.ir.uniformity import analyse
@@ -38,6 +39,7 @@ class Module:
     """`instructions` is a measure of size, which decides how hard LLVM should try.
 
     The frame holds `frame_bytes` for each lane group, or once where `frame_per_group` is False.
+    `has_texts`: whether the user has written some of the text.
     """
 
     text: str
@@ -45,6 +47,7 @@ class Module:
     frame_bytes: int
     frame_per_group: bool
     instructions: int
+    has_texts: bool = False
 
 
 def emit(kernel: Kernel, width: int, variant: Variant, vector_bits: int = 256) -> Module:
@@ -72,7 +75,9 @@ def _emit(kernel: Kernel, width: int, variant: Variant, vector_bits: int) -> Mod
     Skeleton(state, frame, _plan(kernel, state)).emit()
     frame.end_blocks()
     text = frame.finish(_assemble(code, constants, apart, vector_bits))
-    return Module(text, frame.static_bytes, frame.frame_bytes, split, code.size())
+    return Module(
+        text, frame.static_bytes, frame.frame_bytes, split, code.size(), has_texts(kernel)
+    )
 
 
 def _plan(kernel: Kernel, state: State) -> Plan:

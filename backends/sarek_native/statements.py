@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from sarek_native import masks, memory, outlined
+from sarek_native import masks, memory, outlined, texts
 from sarek_native.expressions import constant_size, emit, type_name
 from sarek_native.loops import emit_for, emit_while
 from sarek_native.operators import cast
@@ -56,6 +56,7 @@ from sarek_numba.ir.nodes import (
     WarpBarrier,
     While,
 )
+from sarek_numba.ir.texts import text_of
 from sarek_numba.ir.types import Array, MemSpace, Scalar, TupleType, Vec
 from sarek_numba.ir.uniformity import BLOCK
 from sarek_numba.ir.walk import walk_body_exprs, walk_stmts
@@ -297,6 +298,10 @@ def inline(state: State, call: Call | App) -> list[Value]:
         else:
             arguments.append(emit(state, argument))
     lanes = _result_lanes(state, call)
+    if text_of(helper) is not None:
+        found = texts.call(state, helper, arguments)
+        pairs = zip(found, lanes, strict=False)
+        return [value if wide else state.scalar(value) for value, wide in pairs]
     if helper.name in state.outlined:
         found = outlined.call(state, call, arguments, _inlined_wide)
         pairs = zip(found, lanes, strict=False)

@@ -121,6 +121,7 @@ class OpenCLDriver:
             name="opencl",
             address_bits=64 if self.record.is_cpu else 32,
             shuffles_only=True,
+            framework=DIALECT.framework,
         )
         self.options = build_options(device)
         self._programs: dict[str, OpenCLProgram] = {}

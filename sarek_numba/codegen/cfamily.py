@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from sarek_numba.codegen import texts
 from sarek_numba.codegen.aliasing import aliasing_name, aliasing_types
 from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.codegen.loops import accumulating, left_apart
@@ -35,6 +36,7 @@ from sarek_numba.ir.nodes import (
     Var,
     VarRef,
 )
+from sarek_numba.ir.texts import text_of, without_fallbacks
 from sarek_numba.ir.types import Array, ElementType, MemSpace, Scalar, TupleType, Unit, Vec
 from sarek_numba.ir.walk import assigned_by, walk_stmts
 from sarek_numba.ir.warps import has_meetings
@@ -72,10 +74,12 @@ class _Program:
     def __init__(self, kernel: Kernel, dialect: Dialect) -> None:
         self.kernel = kernel
         self.dialect = dialect
-        self.namer = Namer(dialect.reserved, dialect.reserved_leads)
+        reserved = (*dialect.reserved, *texts.words(kernel))
+        self.namer = Namer(reserved, dialect.reserved_leads)
         self.prelude = Prelude(dialect)
         self.printer = Statements(dialect, self.prelude, self.namer)
         self.written = _written_parameters(kernel)
+        self.kernel = kernel = without_fallbacks(kernel)
         self.printer.aliasing = aliasing_types(kernel) if dialect.aliasing else frozenset()
         if dialect.keep_apart:
             self.printer.carried = left_apart(kernel)
@@ -183,11 +187,23 @@ class _Program:
             written = self.written[function.name]
             params = [self._parameter(v, i in written) for i, v in enumerate(function.params)]
             self.printer.start(result if isinstance(function.result, TupleType) else None)
-            for decl in function.locals:
-                self._local(decl)
-            self.printer.body(function.body)
+            given = text_of(function)
+            if given is not None:
+                self._text(given, function)
+            else:
+                for decl in function.locals:
+                    self._local(decl)
+                self.printer.body(function.body)
             head = f"{self.dialect.function_head} {result} {name}".lstrip()
             return self._function(head, params)
+
+    def _text(self, text: str, function: HelperFunction) -> None:
+        names = [self.printer.names[param.id] for param in function.params]
+        for line in texts.lines(text, function, names, self._spelled):
+            self.printer.line(line)
+
+    def _spelled(self, type: ElementType) -> str:
+        return "void" if isinstance(type, Unit) else self.printer.pointed_type(type)
 
     def _result(self, result: ElementType, name: str) -> str:
         """The C type of a helper's result; that of a tuple is a structure defined on the way."""

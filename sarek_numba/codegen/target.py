@@ -16,6 +16,7 @@ class Target:
     `calls`: helpers stay functions; without it every call is inlined.
     `inline_barriers`: helpers that hold a barrier are inlined (a target that splits at barriers).
     `shuffles_only`: votes and reductions of a warp are made of shuffles.
+    `framework`: whose texts it runs where the user gives some (`ir.texts`).
     """
 
     name: str
@@ -23,3 +24,4 @@ class Target:
     calls: bool = True
     inline_barriers: bool = False
     shuffles_only: bool = False
+    framework: str = ""

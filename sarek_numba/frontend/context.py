@@ -28,6 +28,7 @@ from sarek_numba.frontend.rules.builtins import refused_builtin
 from sarek_numba.frontend.rules.complexes import complex_attribute
 from sarek_numba.frontend.rules.registry import name_of
 from sarek_numba.frontend.rules.types import constructor, numba_type, refused
+from sarek_numba.frontend.texts import inline_source
 from sarek_numba.frontend.typed import Constant, Operation, TupleItem, Type
 from sarek_numba.frontend.weak import (
     Refusal,
@@ -303,6 +304,12 @@ def not_callable(callee: Any, name: str) -> Refusal:
     """Why an object cannot be called in a kernel."""
     if isinstance(callee, language.NotYet):
         return refused(callee)
+    if callee in _MAKERS_OF_FUNCTIONS:
+        return Refusal(
+            f"sarek.{callee.__name__}() is called outside of kernels",
+            "give what it makes a name around the kernel, and use that",
+            UnsupportedConstruct,
+        )
     builtin = refused_builtin(callee)
     if builtin is not None:
         return builtin
@@ -326,6 +333,7 @@ def not_callable(callee: Any, name: str) -> Refusal:
     return Refusal(f"{name}() has no meaning in a kernel", _hint_for(callee), UnsupportedConstruct)
 
 
+_MAKERS_OF_FUNCTIONS = (inline_source,)
 _MAKERS = ("array", "empty", "full", "linspace", "ones", "zeros")
 
 

@@ -30,6 +30,16 @@ class DeviceFunction:
         self.inline_depth = inline_depth
         functools.update_wrapper(self, function)
 
+    @property
+    def name(self) -> str:
+        """The name that devices see."""
+        return self.function.__name__
+
+    @property
+    def key(self) -> Any:
+        """What tells it from other functions; its specialisations are shared by equal keys."""
+        return self.function
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 

@@ -40,12 +40,13 @@ from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.language import RecordConstructor
 from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.records import RecordMethod, passed
-from sarek_numba.frontend.rules import records
+from sarek_numba.frontend.rules import records, texts
 from sarek_numba.frontend.rules.calls import bound_arguments, bound_fields, is_named_tuple
 from sarek_numba.frontend.rules.complexes import conjugate_takes, conjugated
 from sarek_numba.frontend.rules.printing import printing
 from sarek_numba.frontend.rules.registry import bind, bind_to, name_of
 from sarek_numba.frontend.source import Source
+from sarek_numba.frontend.texts import InlineSource
 from sarek_numba.frontend.typed import (
     Argument,
     Call,
@@ -426,12 +427,20 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
     def _call_device_function(self, inst: Any, expr: Any, callee: DeviceFunction) -> None:
         arguments = bound_arguments(callee.function, tuple(expr.args), dict(expr.kws))
         operands = tuple(self._operand(argument) for argument in arguments)
+        if isinstance(callee, InlineSource):
+            try:
+                operands = texts.operands_of(callee, operands)
+            except Refusal as refusal:
+                refusal.operand = _as_written(refusal.operand, expr, arguments)
+                raise
         typed = self.context.functions.typed(callee, operands)
         if typed is None:
             self.too_deep[inst] = (
                 f"{callee.function.__name__}() calls itself deeper than its inline_depth"
             )
             return
+        if isinstance(callee, InlineSource):
+            texts.check_result(callee, typed)
         operation = Operation(Call(typed), operands, typed.result)
         self._settle(expr, inst.target.name, operation, arguments)
 

@@ -17,6 +17,7 @@ from numba.core import ir
 from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend.functions import DEEPEST, DeviceFunction
 from sarek_numba.frontend.graph import reachable_blocks
+from sarek_numba.frontend.texts import InlineSource
 from sarek_numba.frontend.typed import Type, Typed
 from sarek_numba.frontend.weak import Refusal
 
@@ -47,7 +48,7 @@ class Specialisations:
         Refuses recursion without a bound.
         """
         function = callee.function
-        for depths, known in self._known.get((function, args), ()):
+        for depths, known in self._known.get((callee.key, args), ()):
             if all(self._depth(each) == depth for each, depth in depths.items()):
                 for each in depths:
                     self._depend_on(each)
@@ -69,6 +70,7 @@ class Specialisations:
             self._open.pop()
         assert typed is not None
         typed.inline = callee.inline
+        typed.given = callee if isinstance(callee, InlineSource) else None
         if frame.is_cut and not _returns(typed):
             if not frame.around:
                 raise Refusal(
@@ -78,7 +80,7 @@ class Specialisations:
                 )
             typed = None
         depths = {each: self._depth(each) for each in frame.around}
-        self._known.setdefault((callee.function, args), []).append((depths, typed))
+        self._known.setdefault((callee.key, args), []).append((depths, typed))
         return typed
 
     def _or_cut(self, typed: Typed | None) -> Typed | None:

@@ -43,6 +43,7 @@ from numba.core import ir
 
 from sarek_numba.errors import Diagnostic
 from sarek_numba.frontend.source import Source
+from sarek_numba.frontend.texts import InlineSource
 from sarek_numba.frontend.weak import Type as Type
 from sarek_numba.ir.nodes import AtomicOp, BinOp, Coordinate, FenceScope, UnOp, WarpOp
 from sarek_numba.ir.types import MemSpace
@@ -524,6 +525,7 @@ class Typed:
 
     `captures` includes those of its callees. `notes` are findings that refuse nothing: float64 that
     nobody asked for, narrow accumulators. `inline` asks for its body in place of calls.
+    `given` has the texts for which it is the fallback.
     `callees` are the functions it calls, each once, callees
     before their callers.
     """
@@ -540,6 +542,7 @@ class Typed:
     callees: tuple[Typed, ...] = ()
     notes: list[Diagnostic] = field(default_factory=list)
     inline: bool = False
+    given: InlineSource | None = None
 
     def span_of(self, node: ir.Inst | ir.Var) -> Span:
         """Where an instruction or a variable's value is written, as exactly as can be known."""

@@ -7,6 +7,7 @@ what they meant before; all else that cannot be seen in a result may change.
 from __future__ import annotations
 
 from sarek_numba.ir.nodes import Kernel
+from sarek_numba.ir.texts import picked
 from sarek_numba.ir.walk import deep_recursion
 from sarek_numba.passes.collectives import shuffles_only
 from sarek_numba.passes.common import Pass, Target
@@ -20,9 +21,16 @@ from sarek_numba.passes.ranges import Ranges, ranges_of
 from sarek_numba.passes.simplify import simplify
 from sarek_numba.passes.unroll import unroll
 
+
+def pick_texts(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel with the texts that the target runs, and fallbacks where it has none."""
+    return picked(kernel, target.framework)
+
+
 __all__ = ["PIPELINE", "Pass", "Ranges", "Target", "optimise", "ranges_of"]
 
 PIPELINE: tuple[Pass, ...] = (
+    pick_texts,
     flatten,
     inline,
     shuffles_only,

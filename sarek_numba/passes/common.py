@@ -46,6 +46,9 @@ class Target(Protocol):
     @property
     def shuffles_only(self) -> bool: ...
 
+    @property
+    def framework(self) -> str: ...
+
 
 Pass = Callable[[Kernel, Target], Kernel]
 

@@ -47,6 +47,7 @@ from sarek_numba.ir.nodes import (
     While,
     constant,
 )
+from sarek_numba.ir.texts import is_given
 from sarek_numba.ir.types import BOOL, Array, Vec
 from sarek_numba.ir.typing import type_of
 from sarek_numba.ir.walk import (
@@ -76,13 +77,14 @@ def inline(kernel: Kernel, target: Target) -> Kernel:
 def _chosen(kernel: Kernel, target: Target) -> set[str]:
     """Names of the helpers to inline."""
     if not target.calls:
-        return {helper.name for helper in kernel.functions}
+        return {helper.name for helper in kernel.functions if not is_given(helper)}
     with_barriers: set[str] = set()
     if target.inline_barriers:
         for helper in kernel.functions:  # callees come before their callers
             if any(_has_barrier(stmt, with_barriers) for stmt in walk_stmts(helper.body)):
                 with_barriers.add(helper.name)
-    return with_barriers | {helper.name for helper in kernel.functions if helper.inline}
+    asked = {helper.name for helper in kernel.functions if helper.inline and not is_given(helper)}
+    return with_barriers | asked
 
 
 def _has_barrier(stmt: Stmt, chosen: set[str]) -> bool:

@@ -46,6 +46,7 @@ from sarek_numba.ir.nodes import (
     Warp,
     While,
 )
+from sarek_numba.ir.texts import is_given
 from sarek_numba.ir.types import BOOL, LengthOf, OffsetOf, ShapeOf, StrideOf, UserArgument
 from sarek_numba.ir.walk import assigned_by, bodies_of, deep_recursion, expressions_of
 from sarek_numba.passes.common import Types
@@ -382,8 +383,8 @@ class _Analysis:
         self.state, self.frames, self.returned, self.evaluator, self.refiner = outer
         self.evaluate = self.evaluator.evaluate
         self.differences = self.evaluator.differences
-        if type_interval(function.result) is None or result is None:
-            return None
+        if type_interval(function.result) is None or result is None or is_given(function):
+            return None  # a text need not keep what its fallback does
         return hull(result, (0, 0)) if falls_off else result
 
 

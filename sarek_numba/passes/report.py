@@ -39,6 +39,7 @@ class _Inlining:
     calls: bool = False
     inline_barriers: bool = False
     shuffles_only: bool = False
+    framework: str = ""
 
 
 def prints(kernel: Kernel) -> bool:

@@ -22,6 +22,7 @@ from sarek_numba.ir.effects import effects_of
 from sarek_numba.ir.needs import Need, needs
 from sarek_numba.ir.nodes import Const, Empty, Kernel, SharedDecl
 from sarek_numba.ir.text import canonical_text, text
+from sarek_numba.ir.texts import has_texts, picked, text_places, without_fallbacks
 from sarek_numba.ir.types import Scalar
 from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.ir.warps import has_meetings, uses_warps
@@ -36,6 +37,7 @@ from sarek_numba.runtime.dump import dump
 from sarek_numba.runtime.memory import bound_regions, repeats_elements
 from sarek_numba.runtime.overlap import check_apart
 from sarek_numba.runtime.registry import Device
+from sarek_numba.runtime.rejected import explained
 from sarek_numba.runtime.source import Source
 
 _INT32_ELEMENTS = 2**31
@@ -60,6 +62,7 @@ class Analysed:
     restrict: bool = False  # is it promised that written arrays overlap no others?
     whole_warps: bool = False  # must a block be a whole number of warps?
     reporting: Reporting | None = None
+    debug: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class _Prepared:
     fillers: tuple[Filler, ...]
 
 
+_reports: Memo[Reporting] = Memo()
 _refusals: Memo[list[capability.Refusal]] = Memo()
 _sources: Memo[Source] = Memo()
 _prepared: Memo[_Prepared] = Memo()
@@ -87,9 +91,10 @@ def analyse(kernel: Kernel, names: Sequence[str], *, debug: bool = False) -> Ana
         identity=(
             sha256("\n".join([canonical_text(kernel), *places]).encode()).hexdigest(),
             kernel.name,
-            str(kernel.span),
+            "\n".join([str(kernel.span), *text_places(kernel)]),
         ),
         reporting=reported,
+        debug=debug,
         names=tuple(names),
         needs=tuple(needs(kernel)),
         reads=arguments_of(kernel, effects.reads),
@@ -171,8 +176,18 @@ def _bound_report(device: Device, memory: Bytes | None, stack: ExitStack) -> lis
 
 
 def _reporting_on(device: Device, analysed: Analysed) -> Reporting | None:
-    """The oracle prints and checks by itself."""
-    return None if device.driver.target is None else analysed.reporting
+    """The oracle prints and checks by itself. A device has texts of its own."""
+    target = device.driver.target
+    if target is None or analysed.reporting is None or not has_texts(analysed.kernel):
+        return None if target is None else analysed.reporting
+    key = (analysed.identity, target.framework, analysed.debug)
+    return _reports.get(key, lambda: _reporting_with_texts(analysed, target.framework))
+
+
+def _reporting_with_texts(analysed: Analysed, framework: str) -> Reporting:
+    found = reporting(picked(analysed.kernel, framework), debug=analysed.debug)
+    assert found is not None  # what prints, and what is checked, does not depend on the texts
+    return found
 
 
 def _kernel_on(device: Device, analysed: Analysed) -> Kernel:
@@ -258,7 +273,7 @@ def _find_refusals(device: Device, analysed: Analysed) -> list[capability.Refusa
         wanted = tuple(dict.fromkeys((*wanted, *needs(kernel))))
     refused = capability.check(kernel.name, wanted, device.record)
     if refused and device.driver.target is not None:
-        legal = optimise(kernel, device.driver.target)
+        legal = without_fallbacks(optimise(kernel, device.driver.target))
         kept = [need for need in wanted if need.feature == "print"]
         refused = capability.check(kernel.name, (*kept, *needs(legal)), device.record)
     return refused
@@ -284,5 +299,6 @@ def _prepare(device: Device, analysed: Analysed) -> _Prepared:
         dump("optimised", kernel.name, lambda: text(optimise(kernel, target)))
     dump("source", kernel.name, lambda: source(device, analysed))
     count("compiles")
-    program = driver.prepare(kernel)
+    with explained(kernel, device.record.name, driver.target):
+        program = driver.prepare(kernel)
     return _Prepared(program, fillers(program.params))

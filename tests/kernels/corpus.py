@@ -16,6 +16,7 @@ from tests.kernels import (
     records,
     recursion,
     tuple_loops,
+    texts,
     warps,
 )
 from tests.kernels.case import Case
@@ -35,5 +36,6 @@ MODULES = (
     warps,
     collectives,
     records,
+    texts,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

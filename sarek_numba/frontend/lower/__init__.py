@@ -17,7 +17,7 @@ from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import WeakComplex, is_complex
 from sarek_numba.frontend.hints import current
-from sarek_numba.frontend.lower import complexes, records
+from sarek_numba.frontend.lower import complexes, records, texts
 from sarek_numba.frontend.lower.calls import leaves
 from sarek_numba.frontend.lower.control import lower_regions
 from sarek_numba.frontend.lower.convert import cast
@@ -241,19 +241,23 @@ def _meets_only(typed: t.Typed, argument: int, wanted: types.Type) -> bool:
 
 def _lower_helper(program: Program, callee: t.Typed, offsets: tuple[bool, ...]) -> Helper:
     """Lower a device function; `offsets` says which arrays get an offset whatever their layout."""
-    name = program.unique(callee.name)
+    name = program.unique(callee.name if callee.given is None else callee.given.name)
     params: list[Var] = []
     arguments: list[Value] = []
+    places: dict[str, str] = {}
     for parameter, with_offset in zip(callee.parameters, offsets, strict=True):
-        arguments.append(
-            _helper_argument(program, parameter.name, parameter.type, params, with_offset)
-        )
+        first = len(params)
+        made = _helper_argument(program, parameter.name, parameter.type, params, with_offset)
+        places[parameter.name] = texts.place_of(made, params, first)
+        arguments.append(made)
     scope = Scope(is_kernel=False)
     results = leaves(callee.result)
     result: ElementType = UNIT
     if results:
         result = results[0] if is_number(callee.result) else TupleType(results)
     _, body = _lower_function(callee, program, scope, arguments, result)
+    if callee.given is not None:
+        body = texts.given(callee.given, body, places)
     params += [hoisted.param for hoisted in scope.hoisted]
     if scope.dynamic_length is not None:
         params.append(scope.dynamic_length)

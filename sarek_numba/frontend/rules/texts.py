@@ -1,0 +1,69 @@
+"""Calls of functions that are given by texts: what they take, what they give.
+
+A text takes numbers and contiguous arrays in global or shared memory, whose elements are numbers,
+and gives a number or nothing. It waits for no other thread: a device may call it thread by thread.
+"""
+
+from __future__ import annotations
+
+from numba.core import types
+
+from sarek_numba.frontend import typed as t
+from sarek_numba.frontend.extensions import space_of
+from sarek_numba.frontend.texts import InlineSource
+from sarek_numba.frontend.typed import Type, Typed
+from sarek_numba.frontend.weak import Refusal, describe, is_number, operand
+from sarek_numba.ir.types import MemSpace
+
+
+def operands_of(callee: InlineSource, operands: tuple[Type, ...]) -> tuple[Type, ...]:
+    """The types that the arguments of a call are converted to. Raises Refusal."""
+    for position, kind in enumerate(operands):
+        with operand(position):
+            _check_operand(callee.name, kind)
+    return operands
+
+
+def _check_operand(name: str, kind: Type) -> None:
+    if is_number(kind):
+        return
+    if not isinstance(kind, types.Array):
+        raise Refusal(f"{name}() is given by a text, and takes no {_bare(kind)}", _HINT)
+    if not is_number(kind.dtype) or not kind.aligned:
+        raise Refusal(
+            f"{name}() is given by a text, and takes arrays of numbers, not {describe(kind)}", _HINT
+        )
+    if space_of(kind) not in (MemSpace.GLOBAL, MemSpace.SHARED):
+        raise Refusal(
+            f"{name}() is given by a text, and takes no array in {space_of(kind).value} memory",
+            "pass an argument of the kernel, or a shared array",
+        )
+    if kind.layout != "C" and not (kind.ndim == 1 and kind.layout == "F"):
+        raise Refusal(
+            f"{name}() is given by a text, and takes arrays whose elements lie side by side",
+            "launch with a C-contiguous array, as numpy.ascontiguousarray makes one",
+        )
+
+
+_HINT = "pass numbers, or arrays of numbers"
+
+
+def _bare(kind: Type) -> str:
+    return describe(kind).removeprefix("a ").removeprefix("an ")
+
+
+def check_result(callee: InlineSource, typed: Typed) -> None:
+    """Refuse a fallback that a text cannot stand for."""
+    name = callee.name
+    if not is_number(typed.result) and not isinstance(typed.result, types.NoneType):
+        raise Refusal(
+            f"{name}() is given by a text, and its fallback returns {describe(typed.result)}",
+            "return one number, or store into an array",
+        )
+    for each in (typed, *typed.callees):
+        for operation in each.operations.values():
+            if isinstance(operation.what, t.Barrier | t.WarpBarrier | t.Warp):
+                raise Refusal(
+                    f"{name}() is given by a text, and its fallback waits for other threads",
+                    "let the kernel do that before or after the call",
+                )
