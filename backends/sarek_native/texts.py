@@ -66,8 +66,9 @@ def _function(code: Code, name: str, helper: HelperFunction) -> str:
         if place is None:
             return _result(helper)
         scalar = helper.params[place].type
-        is_number = isinstance(scalar, Scalar)
-        return REGISTER[scalar] if is_number else memory_type(_element(helper, place))
+        if isinstance(scalar, Scalar):
+            return REGISTER[scalar]
+        return memory_type(_element(helper, place))
 
     given = text_of(helper)
     assert given is not None

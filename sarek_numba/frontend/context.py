@@ -97,7 +97,16 @@ def type_of_value(value: Any) -> Type:
             "use a tuple of constants, or pass an array as an argument",
             UnsupportedConstruct,
         )
+    if any(value is each for each in _CALLED_OUTSIDE):
+        raise Refusal(
+            f"sarek.{value.__name__}() is called outside of kernels",
+            "give what it makes a name around the kernel, and use that",
+            UnsupportedConstruct,
+        )
     return CompileTime(value)
+
+
+_CALLED_OUTSIDE = (inline_source,)
 
 
 def operation_of_value(value: Any) -> Operation | None:
@@ -304,12 +313,6 @@ def not_callable(callee: Any, name: str) -> Refusal:
     """Why an object cannot be called in a kernel."""
     if isinstance(callee, language.NotYet):
         return refused(callee)
-    if callee in _MAKERS_OF_FUNCTIONS:
-        return Refusal(
-            f"sarek.{callee.__name__}() is called outside of kernels",
-            "give what it makes a name around the kernel, and use that",
-            UnsupportedConstruct,
-        )
     builtin = refused_builtin(callee)
     if builtin is not None:
         return builtin
@@ -333,7 +336,6 @@ def not_callable(callee: Any, name: str) -> Refusal:
     return Refusal(f"{name}() has no meaning in a kernel", _hint_for(callee), UnsupportedConstruct)
 
 
-_MAKERS_OF_FUNCTIONS = (inline_source,)
 _MAKERS = ("array", "empty", "full", "linspace", "ones", "zeros")
 
 

@@ -94,10 +94,6 @@ def mutual_recursion(x, n):
     x[0] = ping(n)
 
 
-def inline_source(x, n):
-    sarek.inline_source({"opencl": "x[0] = 1;"})
-
-
 def registered_intrinsic(x, n):
     sarek.register_intrinsic("f", "float(float)", {})
 

@@ -21,6 +21,7 @@ from tests.errors import (
     refused_match,
     refused_memory,
     refused_records,
+    refused_texts,
     refused_warps,
 )
 
@@ -35,6 +36,7 @@ MODULES = (
     refused_match,
     refused_memory,
     refused_records,
+    refused_texts,
     refused_warps,
 )
 PARTS = np.dtype(

@@ -28,7 +28,10 @@ def _check_operand(name: str, kind: Type) -> None:
     if is_number(kind):
         return
     if not isinstance(kind, types.Array):
-        raise Refusal(f"{name}() is given by a text, and takes no {_bare(kind)}", _HINT)
+        raise Refusal(
+            f"{name}() is given by a text, and takes numbers and arrays, not {describe(kind)}",
+            _HINT,
+        )
     if not is_number(kind.dtype) or not kind.aligned:
         raise Refusal(
             f"{name}() is given by a text, and takes arrays of numbers, not {describe(kind)}", _HINT
@@ -46,10 +49,6 @@ def _check_operand(name: str, kind: Type) -> None:
 
 
 _HINT = "pass numbers, or arrays of numbers"
-
-
-def _bare(kind: Type) -> str:
-    return describe(kind).removeprefix("a ").removeprefix("an ")
 
 
 def check_result(callee: InlineSource, typed: Typed) -> None:
