@@ -57,6 +57,7 @@ FUNCTIONS = [
     if isinstance(function, types.FunctionType)
     and function.__module__ == module.__name__
     and name not in HELPERS
+    and not name.startswith("_")
 ]
 
 
