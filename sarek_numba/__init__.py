@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     )
     from sarek_numba.frontend import mathematics as math
     from sarek_numba.frontend.functions import function
+    from sarek_numba.frontend.intrinsics import register_intrinsic
     from sarek_numba.frontend.language import (
         atomic,
         barrier,
@@ -97,7 +98,6 @@ if TYPE_CHECKING:
         local,
         mem_fence,
         record,
-        register_intrinsic,
         register_type,
         shared,
         superstep,
@@ -127,6 +127,9 @@ _NAMES = {
     "sarek_numba.frontend.functions": """
         function
     """,
+    "sarek_numba.frontend.intrinsics": """
+        register_intrinsic
+    """,
     "sarek_numba.frontend.texts": """
         inline_source
     """,
@@ -140,7 +143,7 @@ _NAMES = {
         atomic barrier bfloat16 block_dim block_idx bool_ complex64 complex128 const
         coopmat float16 float32 float64 global_idx global_thread_id grid grid_dim gridsize
         half_bits half_from_bits int8 int16 int32 int64 local mem_fence record
-        register_intrinsic register_type shared superstep thread_idx uint8 uint16 uint32 uint64
+        register_type shared superstep thread_idx uint8 uint16 uint32 uint64
         unroll variant warp warp_barrier
     """,
     "sarek_numba.verify.emulate": """

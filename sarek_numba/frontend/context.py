@@ -17,10 +17,11 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.typing.context import BaseContext
 
 from sarek_numba.errors import UnknownName, UnsupportedConstruct
-from sarek_numba.frontend import language, rules
+from sarek_numba.frontend import language, mathematics, rules
 from sarek_numba.frontend.complexes import WEAK_COMPLEX, is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.functions import DeviceFunction
+from sarek_numba.frontend.intrinsics import register_intrinsic
 from sarek_numba.frontend.records import RecordType, is_record_array
 from sarek_numba.frontend.recursion import Specialisations
 from sarek_numba.frontend.rules.arrays import array_attribute, is_captured_array
@@ -106,7 +107,7 @@ def type_of_value(value: Any) -> Type:
     return CompileTime(value)
 
 
-_CALLED_OUTSIDE = (inline_source,)
+_CALLED_OUTSIDE = (inline_source, register_intrinsic)
 
 
 def operation_of_value(value: Any) -> Operation | None:
@@ -239,8 +240,7 @@ def _object_attribute(value: Any, name: str) -> tuple[Type, Operation | None, An
         member = getattr(value, name)
     except AttributeError:
         shown = getattr(value, "__name__", None) or repr(value)
-        if shown == "sarek_numba":
-            shown = "sarek"
+        shown = {"sarek_numba": "sarek", mathematics.__name__: "sarek.math"}.get(shown, shown)
         hint = closest(name, dir(value)) or f"look at dir({shown}) for what there is"
         if type(value).__module__ == language.__name__:
             hint = f"it has {', '.join(each for each in dir(value) if each[0] != '_')}"

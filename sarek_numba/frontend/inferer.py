@@ -333,7 +333,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         if value is not MISSING and path is not None:
             name, attributes = path
             self._paths[target.name] = (name, (*attributes, expr.attr))
-            if not _is_fixed(owner):
+            if not _is_fixed(owner) or isinstance(value, InlineSource):
                 self._capture(*self._paths[target.name], value)
         if operation is None:
             self.add_type(target.name, kind, None)
@@ -425,7 +425,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         self._settle(expr, target.name, operation, arguments)
 
     def _call_device_function(self, inst: Any, expr: Any, callee: DeviceFunction) -> None:
-        arguments = bound_arguments(callee.function, tuple(expr.args), dict(expr.kws))
+        arguments = bound_arguments(callee.function, tuple(expr.args), dict(expr.kws), callee.name)
         operands = tuple(self._operand(argument) for argument in arguments)
         if isinstance(callee, InlineSource):
             try:

@@ -94,10 +94,6 @@ def mutual_recursion(x, n):
     x[0] = ping(n)
 
 
-def registered_intrinsic(x, n):
-    sarek.register_intrinsic("f", "float(float)", {})
-
-
 def registered_type(x, n):
     sarek.register_type("Point", x=sarek.float32)
 

@@ -43,6 +43,18 @@ broken = _given(_refused)
 SOURCE = {"opencl": "1"}
 
 
+def _halved(value):
+    return value / 2
+
+
+def _double_of(value):
+    return np.float64(value)
+
+
+sarek.register_intrinsic("test_halved", ["float32(float32)", "float32(int16)"], SOURCE, _halved)
+sarek.register_intrinsic("test_widened", "float32(float32)", SOURCE, _double_of)
+
+
 def text_takes_a_record(x, points):
     x[0] = double(points[0])
 
@@ -96,3 +108,27 @@ def text_with_a_refused_fallback(x, n):
 def inline_source_in_a_kernel(x, n):
     double = sarek.inline_source(SOURCE, fallback=_doubled)
     x[0] = double(n)
+
+
+def intrinsic_of_wider_type(x, longs):
+    x[0] = sarek.math.test_halved(longs[0])
+
+
+def intrinsic_of_an_array(x, n):
+    x[0] = sarek.math.test_halved(x)
+
+
+def intrinsic_of_wrong_arity(x, n):
+    x[0] = sarek.math.test_halved(x[0], n)
+
+
+def intrinsic_with_another_result(x, n):
+    x[0] = sarek.math.test_widened(x[0])
+
+
+def misspelt_intrinsic(x, n):
+    x[0] = sarek.math.test_halfed(x[0])
+
+
+def register_intrinsic_in_a_kernel(x, n):
+    sarek.register_intrinsic("f", "float32(float32)", None, _halved)

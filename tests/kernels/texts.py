@@ -205,3 +205,59 @@ def text_of_bools(rng):
     either = rng.integers(0, 2, 40).astype(bool)
     expected = ((a < b) | either) & ~((b < a[0]) | (np.arange(40) == 3))
     return Launch(2, 32, (poison(40, bool), a, b, either), (expected, None, None, None))
+
+
+def high_product(a, b):
+    return np.int32((np.int64(a) * np.int64(b)) >> 32)
+
+
+sarek.register_intrinsic(
+    "test_high_product",
+    "int32(int32, int32)",
+    {
+        "opencl": "mul_hi($a, $b)",
+        "native": """
+            %a = sext i32 $a to i64
+            %b = sext i32 $b to i64
+            %product = mul i64 %a, %b
+            %high = ashr i64 %product, 32
+            trunc i64 %high to i32
+        """,
+    },
+    python=high_product,
+)
+
+
+def inverse(x):
+    return 1 / x
+
+
+invert = sarek.register_intrinsic(
+    "test_inverse",
+    ["float32(float32)", "float64(float64)"],
+    {"opencl": "1 / $x", "native": "fdiv $x.type 1.0, $x"},
+    python=inverse,
+)
+
+
+@sarek.kernel
+def use_intrinsics(out, inverses, small, words):
+    """Weak, narrower and equal arguments, by both names, in a condition."""
+    i = sarek.global_idx.x
+    if i < len(out) and sarek.math.test_high_product(words[i], small[i]) != 12345:
+        high = sarek.math.test_high_product(b=words[i], a=words[0])
+        out[i] = high + sarek.math.test_high_product(small[i], 1 << 30)
+        inverses[i] = sarek.math.test_inverse(words[i]) + invert(inverses[i]) + invert(4)
+
+
+@corpus.add(use_intrinsics)
+def registered_intrinsics(rng):
+    words = rng.integers(-(2**31), 2**31, 60, np.int32)
+    words[words == 0] = 1
+    small = rng.integers(-(2**15), 2**15, 60, np.int16)
+    inverses = rng.uniform(1, 2, 60).astype(np.float32)
+    expected = (words.astype(np.int64) * words[0]) >> 32
+    expected += (small.astype(np.int64) << 30) >> 32
+    sums = (1 / words.astype(np.float64) + 1 / inverses + np.float32(0.25)).astype(np.float32)
+    arguments = (poison(60, np.int32), inverses, small, words)
+    return Launch(2, 32, arguments, (expected.astype(np.int32), sums, None, None))

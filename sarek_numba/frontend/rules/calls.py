@@ -22,8 +22,10 @@ Given = tuple[ir.Var, ...]
 Named = Mapping[str, ir.Var]
 
 
-def bound_arguments(function: FunctionType, args: Given, kws: Named) -> tuple[Argument, ...]:
-    """The arguments of a device function."""
+def bound_arguments(
+    function: FunctionType, args: Given, kws: Named, name: str | None = None
+) -> tuple[Argument, ...]:
+    """The arguments of a device function; `name` is what kernels call it, if not by its own."""
     signature = inspect.signature(function)
     for parameter in signature.parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -31,7 +33,7 @@ def bound_arguments(function: FunctionType, args: Given, kws: Named) -> tuple[Ar
                 f"{function.__name__}() takes `*{parameter.name}`, which a kernel cannot give it",
                 "name each of its parameters",
             )
-    return _bound(function.__name__, signature, args, kws)
+    return _bound(name or function.__name__, signature, args, kws)
 
 
 def is_named_tuple(callee: Any) -> bool:
