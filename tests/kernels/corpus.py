@@ -15,8 +15,8 @@ from tests.kernels import (
     memory,
     records,
     recursion,
-    tuple_loops,
     texts,
+    tuple_loops,
     warps,
 )
 from tests.kernels.case import Case
