@@ -110,9 +110,11 @@ class Context:
         kernel: Kernel,
         checks: frozenset[str],
         compile_helper: Callable[[Context, HelperFunction], Helper],
+        clocked: bool = False,
     ) -> None:
         self.kernel = kernel
         self.checks = checks
+        self.clocked = clocked
         self.sites: list[Site] = []
         self.marks = Marks()
         self._pairs: dict[tuple[Span, int, object], int] = {}

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from sarek_interp.clock_shadow import ClockShadow
 from sarek_interp.code import Context, LocalArray, Step, scalar
 from sarek_interp.covering import LinesRun, settle
+from sarek_interp.fences import clocks_of, has_clocks, may_wait
 from sarek_interp.machine import FALSE, Chunk, Launch, Machine, Stopped
-from sarek_interp.memory import Binding, Bytes, Storage, Tracing, global_storages
-from sarek_interp.order import Order
+from sarek_interp.memory import Binding, Bytes, Storage, Tracing, global_storages, new_shadow
 from sarek_interp.races import Shadow
 from sarek_interp.report import Findings, Report
 from sarek_interp.statements import (
@@ -61,6 +62,7 @@ class Compiled:
     params: tuple[int, ...]
     constants: tuple[tuple[int, Storage], ...]
     traced: frozenset[int]
+    waits: bool
 
 
 def compile_kernel(kernel: Kernel, checks: Collection[str] = ()) -> Compiled:
@@ -70,7 +72,7 @@ def compile_kernel(kernel: Kernel, checks: Collection[str] = ()) -> Compiled:
         known = ", ".join(sorted(OPTIONAL_CHECKS))
         raise ValueError(f"unknown check {sorted(unknown)[0]!r}; the optional checks are: {known}")
     with deep_recursion():
-        context = Context(kernel, frozenset(checks), compile_helper)
+        context = Context(kernel, frozenset(checks), compile_helper, has_clocks(kernel))
         params = tuple(context.declare(param.var) for param in kernel.params)
         constants = tuple(
             (context.declare(decl.var), _constant(decl))
@@ -92,6 +94,7 @@ def compile_kernel(kernel: Kernel, checks: Collection[str] = ()) -> Compiled:
         params,
         constants,
         effects_of(kernel).writes,
+        context.clocked and may_wait(kernel),
     )
 
 
@@ -154,7 +157,8 @@ def execute(
         step_limit=step_limit,
         order=order_of(compiled.kernel),
     )
-    values = _bound(compiled, arguments, launch.order)
+    launch.clocks = clocks_of(compiled.kernel, grid, block, launch.order)
+    values = _bound(compiled, arguments, launch)
     recording = current_recording()
     counted: list[LinesRun] | None = None if recording is None else []
     with np.errstate(all="ignore"), deep_recursion(), suppress(Stopped):
@@ -189,6 +193,8 @@ def _run_chunks(
         first = number * per_chunk
         count = min(per_chunk, launch.blocks - first)
         chunk = Chunk(launch, first, count, random.permutation(count))
+        if launch.clocks is not None:
+            launch.clocks.begin(first, chunk.lanes)
         if compiled.barriers:
             chunk.returned_at = np.full(chunk.lanes, -1, np.int32)
         if counted is not None:
@@ -202,8 +208,13 @@ def _run_chunks(
 
 
 def _blocks_per_chunk(compiled: Compiled, launch: Launch, shared_bytes: int) -> int:
-    """As many blocks as fit the limits of lanes and of memory, and at least one."""
+    """As many blocks as fit the limits of lanes and of memory, and at least one.
+
+    One alone where a block may wait for another: it finds the ones before it done.
+    """
     context = compiled.context
+    if compiled.waits:
+        return 1
     local = sum(a.length * (a.scalar.bits // 8 + 1) for a in context.local_arrays)
     shared = static_shared_bytes(compiled) + shared_bytes
     granules = sum(a.length for a in context.static_shared) + shared_bytes
@@ -215,7 +226,7 @@ def _blocks_per_chunk(compiled: Compiled, launch: Launch, shared_bytes: int) -> 
 # --- arguments and arrays -------------------------------------------------------------------------
 
 
-def _bound(compiled: Compiled, arguments: Sequence[Any], order: Order) -> dict[int, Any]:
+def _bound(compiled: Compiled, arguments: Sequence[Any], launch: Launch) -> dict[int, Any]:
     values: dict[int, Any] = dict(compiled.constants)
     bindings: list[Binding] = []
     slots: list[int] = []
@@ -236,7 +247,7 @@ def _bound(compiled: Compiled, arguments: Sequence[Any], order: Order) -> dict[i
         name = whole_name(param.var.name)
         bindings.append(Binding(name, element, memory, traced, view, pairs))
         slots.append(slot)
-    values.update(zip(slots, global_storages(bindings, order), strict=True))
+    values.update(zip(slots, global_storages(bindings, launch.order, launch.clocks), strict=True))
     return values
 
 
@@ -245,7 +256,7 @@ def _shared(compiled: Compiled, chunk: Chunk, shared_bytes: int) -> dict[int, St
     for array in compiled.context.static_shared:
         pitch = max(1, array.length)
         data = np.zeros(pitch * chunk.count, semantics.dtype_of(array.scalar))
-        tracing = Tracing(Shadow(data.size, crosses_blocks=False, order=chunk.launch.order), 0, 1)
+        tracing = Tracing(_shadow(chunk.launch, data.size), 0, 1)
         storages[array.slot] = Storage(
             array.var.name, array.scalar, MemSpace.SHARED, data, array.length, pitch, tracing
         )
@@ -258,7 +269,7 @@ def _shared(compiled: Compiled, chunk: Chunk, shared_bytes: int) -> dict[int, St
     pitch = max(_ALIGNMENT, -(-shared_bytes // _ALIGNMENT) * _ALIGNMENT)
     memory = np.zeros(pitch * (chunk.count + 1), np.uint8)
     unit = math.gcd(*(element.bits // 8 for *_, element in views), *(d.offset for _, d, _ in views))
-    shadow = Shadow(memory.size // unit, crosses_blocks=False, order=chunk.launch.order)
+    shadow = _shadow(chunk.launch, memory.size // unit)
     for slot, decl, element in views:
         width = element.bits // 8
         offset = min(decl.offset, shared_bytes)
@@ -273,6 +284,10 @@ def _shared(compiled: Compiled, chunk: Chunk, shared_bytes: int) -> dict[int, St
             Tracing(shadow, offset // unit, width // unit),
         )
     return storages
+
+
+def _shadow(launch: Launch, granules: int) -> Shadow | ClockShadow:
+    return new_shadow(granules, False, launch.order, launch.clocks)
 
 
 def _local(compiled: Compiled, chunk: Chunk) -> dict[int, Storage]:

@@ -16,6 +16,7 @@ from sarek_interp.code import Block, Collected, Context, Evaluate, Loop, Step, s
 from sarek_interp.expressions import compile_expr
 from sarek_interp.machine import FALSE, Divergence, Lanes, Machine, Mask, Scope
 from sarek_interp.operators import flagged
+from sarek_interp.waiting import counting
 from sarek_numba.errors import ArithmeticFault
 from sarek_numba.ir import semantics
 from sarek_numba.ir.nodes import Body, For, While
@@ -24,8 +25,8 @@ from sarek_numba.span import Span
 CompileBody = Callable[[Context, Body], Block]
 _WATCH_EVERY = 512
 _STUCK = (
-    "this loop never ends: a pass changes no variable and no memory, so it waits for a thread that "
-    "need not run before it"
+    "this loop never ends: a pass changes no memory and no variable that decides anything, so it "
+    "waits for a thread that need not run before it"
 )
 
 
@@ -112,6 +113,8 @@ def compile_while(c: Context, stmt: While, compile_body: CompileBody) -> Step:
         c.function.loops.pop()
     c.body.leaves = leaves or inner.returns
     parts = _compiled(c, loop, inner, block, site, span)
+    idle = {c.function.slots[var] for var in counting(stmt.condition, stmt.body)}
+    watched = [slot for slot in parts.scope.assigned if slot not in idle]
 
     def iterate(m: Machine) -> None:
         passes = 0
@@ -121,20 +124,20 @@ def compile_while(c: Context, stmt: While, compile_body: CompileBody) -> Step:
             if passes % _WATCH_EVERY:
                 if not parts.one_pass(m):
                     return
-            elif not _watched_pass(m, parts):
+            elif not _watched_pass(m, parts, watched):
                 return
 
     return lambda m: parts.run(m, iterate)
 
 
-def _watched_pass(m: Machine, parts: _Compiled) -> bool:
+def _watched_pass(m: Machine, parts: _Compiled, watched: list[int]) -> bool:
     """A pass that must change something: one that does not is followed by its like for ever."""
-    before = [m.mask, *(m.values.get(slot) for slot in parts.scope.assigned)]
+    before = [m.mask, *(m.values.get(slot) for slot in watched)]
     m.chunk.watchers += 1
     changes = m.chunk.changes
     goes_on = parts.one_pass(m)
     m.chunk.watchers -= 1
-    after = [m.mask, *(m.values.get(slot) for slot in parts.scope.assigned)]
+    after = [m.mask, *(m.values.get(slot) for slot in watched)]
     if goes_on and changes == m.chunk.changes and all(map(_alike, before, after)):
         m.stop(parts.site, _STUCK)
     return goes_on

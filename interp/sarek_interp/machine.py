@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sarek_interp.clocks import Clocks
 from sarek_interp.order import BARRIERS, Order
 from sarek_interp.report import Findings
 from sarek_numba.errors import Finding, NoProgress, OracleError, Triple
@@ -65,6 +66,7 @@ class Launch:
     strict_races: bool = False
     step_limit: int = 0
     order: Order = BARRIERS
+    clocks: Clocks | None = None  # of a kernel with atomics and fences
     lines: list[tuple[int, str]] = field(default_factory=list)  # thread of the launch, its text
 
     @property

@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sarek_interp import races
+from sarek_interp.clock_shadow import ClockShadow
+from sarek_interp.clocks import Clocks
 from sarek_interp.machine import Lanes, Machine, Mask, Selection
 from sarek_interp.order import Order
 from sarek_interp.races import Conflict, Shadow
@@ -31,6 +33,14 @@ _CONTIGUOUS_FROM = 8
 _RACE_HINT = (
     "put a barrier between the two, or use sarek.atomic where threads must share an element"
 )
+_ACQUIRE_HINT = (
+    "an atomic of this thread has read what the other thread's wrote: put "
+    'sarek.mem_fence(scope="{}") behind it'
+)
+_HANDOVER_HINT = (
+    'to hand over between blocks: one thread writes, sarek.mem_fence(scope="device"), an atomic '
+    'write; the other an atomic that reads it, sarek.mem_fence(scope="device")'
+)
 _PLURAL = {"reads": "read", "writes": "write", "updates atomically": "update atomically"}
 _ATOMIC_HINT = "use sarek.atomic.load or sarek.atomic.store for the plain access"
 
@@ -39,7 +49,7 @@ _ATOMIC_HINT = "use sarek.atomic.load or sarek.atomic.store for the plain access
 class Tracing:
     """Where an array lies in a shadow: element e begins at granule base + e * granules."""
 
-    shadow: Shadow
+    shadow: Shadow | ClockShadow
     base: int
     granules: int
 
@@ -65,7 +75,7 @@ class Storage:
         self.length = length
         self._data = data.view(np.uint8) if scalar is Scalar.BOOL else data
         self._pitch = pitch
-        self._tracing = tracing
+        self.tracing = tracing
         self._view = view
         self._pairs = pairs
         self._written = np.zeros(data.size, np.bool_) if space is MemSpace.LOCAL else None
@@ -74,7 +84,7 @@ class Storage:
 
     def read(self, m: Machine, index: Lanes, bad: Mask | None, site: int) -> Lanes:
         """The elements that live lanes name; one element alone where all name the same."""
-        if index.size == 1 and self._tracing is None and self._pitch == 0 and bad is None:
+        if index.size == 1 and self.tracing is None and self._pitch == 0 and bad is None:
             single = int(index[0])
             if 0 <= single < self.length:
                 return self._take(np.array([single]))
@@ -82,7 +92,7 @@ class Storage:
         found = self._take(where)
         if self._written is not None:
             self._check_initialised(m, ~self._written[where], lanes, where, site)
-        if self._tracing is not None:
+        if self.tracing is not None:
             self._trace_read(m, where, lanes, found, site)
         if index.size == 1 and self._pitch == 0 and bad is None and found.size:
             return found[:1]
@@ -98,7 +108,7 @@ class Storage:
             m.chunk.changes += 1
         if self._written is not None:
             self._written[where] = True
-        if self._tracing is None:
+        if self.tracing is None:
             self._data[where] = stored
         else:
             self._traced_write(m, where, lanes, stored, site)
@@ -109,7 +119,7 @@ class Storage:
         """Elements and lanes of an atomic access, which is checked and recorded here."""
         where, lanes = self._locate(m, index, bad, site, slices=False)
         assert not isinstance(where, slice)
-        tracing = self._tracing
+        tracing = self.tracing
         if tracing is None:
             return where, lanes
         granules = _granules(where, tracing)
@@ -190,7 +200,7 @@ class Storage:
     def _trace_read(
         self, m: Machine, where: Any, lanes: Selection | None, found: Lanes, site: int
     ) -> None:
-        tracing = self._tracing
+        tracing = self.tracing
         assert tracing is not None
         granules = _granules(where, tracing)
         if self.space is MemSpace.SHARED:
@@ -205,7 +215,7 @@ class Storage:
     def _traced_write(
         self, m: Machine, where: Any, lanes: Selection | None, stored: Lanes, site: int
     ) -> None:
-        tracing = self._tracing
+        tracing = self.tracing
         assert tracing is not None
         granules = _granules(where, tracing)
         mine = _repeated(m.of_lanes(m.chunk.stamps, lanes), tracing)
@@ -225,7 +235,7 @@ class Storage:
         """The conflicts between writes that matter: all, or those of different bits."""
         if m.chunk.launch.strict_races:
             return [writers]
-        tracing = self._tracing
+        tracing = self.tracing
         assert tracing is not None
         there, ours = self._data[where], stored
         equal = _same_bits(there, ours, tracing.granules)[writers.lanes]
@@ -289,7 +299,7 @@ class Storage:
         values: Lanes | None,
         site: int,
     ) -> None:
-        tracing = self._tracing
+        tracing = self.tracing
         assert tracing is not None
         which = conflict.lanes // tracing.granules
         frame_lanes = which if lanes is None else lanes[which]
@@ -301,20 +311,42 @@ class Storage:
             index, element = self._named(where, position, self._is_paired(m, site))
             others, other = _describe(m, int(conflict.stamps[n]))
             return {
-                "message": f"data race: this thread {verb} {element}, and {other} "
-                f"{_PLURAL[conflict.kind] if others else conflict.kind} it; "
+                "message": f"data race: this thread {_done(verb, element)}, and {other} "
+                f"{_done(_PLURAL[conflict.kind] if others else conflict.kind, 'it')}; "
                 "nothing orders the two",
                 "array": self.name,
                 "index": index,
                 "values": () if values is None else (("value", values[position].item()),),
                 "note": (launch.sites[int(conflict.sites[n])].span, "the other access"),
-                "hint": _ATOMIC_HINT if atomic else _RACE_HINT,
+                "hint": _ATOMIC_HINT if atomic else _hint(m, conflict, n, int(frame_lanes[n])),
             }
 
         for other in np.unique(conflict.sites).tolist():
             part = np.flatnonzero(conflict.sites == other)
             met = launch.sites[other].first
             m.report(DataRace, site, frame_lanes[part], partial(explain, int(part[0])), met)
+
+
+def _hint(m: Machine, conflict: Conflict, n: int, frame_lane: int) -> str:
+    """What would order a race between plain accesses."""
+    clocks = m.chunk.launch.clocks
+    if clocks is None or conflict.times is None:
+        return _RACE_HINT
+    block, thread = races.thread_of(m.chunk.launch.order, int(conflict.stamps[n]))
+    assert block is not None
+    assert thread is not None
+    other = block * clocks.extent.threads + thread
+    mine = frame_lane if m.lanes is None else int(m.lanes[frame_lane])
+    mine += clocks.first_thread
+    together = block == mine // clocks.extent.threads
+    if clocks.would_order(other, int(conflict.times[n]), mine):
+        return _ACQUIRE_HINT.format("block" if together else "device")
+    return _RACE_HINT if together else _HANDOVER_HINT
+
+
+def _done(verb: str, what: str) -> str:
+    verb, atomically, _ = verb.partition(" atomically")
+    return f"{verb} {what}{atomically}"
 
 
 def _describe(m: Machine, stamp: int) -> tuple[bool, str]:
@@ -376,7 +408,9 @@ class Binding:
     pairs: bool = False
 
 
-def global_storages(bindings: Sequence[Binding], order: Order) -> list[Storage]:
+def global_storages(
+    bindings: Sequence[Binding], order: Order, clocks: Clocks | None = None
+) -> list[Storage]:
     """The storage of each binding; those that overlap share a shadow if any of them is traced."""
     storages: list[Storage | None] = [None] * len(bindings)
     for group in _overlapping(bindings):
@@ -387,9 +421,8 @@ def global_storages(bindings: Sequence[Binding], order: Order) -> list[Storage]:
             *(_address(bindings[i]) - start for i in group),
         )
         traced = any(bindings[i].traced for i in group)
-        shadow = (
-            Shadow(-(-(end - start) // unit), crosses_blocks=True, order=order) if traced else None
-        )
+        granules = -(-(end - start) // unit)
+        shadow = new_shadow(granules, True, order, clocks) if traced else None
         for i in group:
             binding = bindings[i]
             width = binding.scalar.bits // 8
@@ -409,6 +442,14 @@ def global_storages(bindings: Sequence[Binding], order: Order) -> list[Storage]:
                 pairs=binding.pairs,
             )
     return [storage for storage in storages if storage is not None]
+
+
+def new_shadow(
+    granules: int, crosses_blocks: bool, order: Order, clocks: Clocks | None
+) -> Shadow | ClockShadow:
+    if clocks is None:
+        return Shadow(granules, crosses_blocks, order)
+    return ClockShadow(granules, crosses_blocks, clocks)
 
 
 def _address(binding: Binding) -> int:

@@ -43,10 +43,13 @@ class Conflict:
     lanes: Lanes
     stamps: Stamps
     sites: Sites
+    times: Stamps | None = None  # when they were, where clocks date them
 
     def only(self, chosen: npt.NDArray[np.bool_]) -> Conflict:
         """The part of the conflict for chosen lanes."""
-        return Conflict(self.kind, self.lanes[chosen], self.stamps[chosen], self.sites[chosen])
+        times = None if self.times is None else self.times[chosen]
+        stamps, sites = self.stamps[chosen], self.sites[chosen]
+        return Conflict(self.kind, self.lanes[chosen], stamps, sites, times)
 
 
 class _Track:

@@ -30,6 +30,7 @@ from sarek_interp.expressions import (
     compile_argument,
     compile_expr,
 )
+from sarek_interp.fences import compile_fence
 from sarek_interp.loops import compile_for, compile_while
 from sarek_interp.machine import FALSE, TRUE, Divergence, Lanes, Machine, Mask, united
 from sarek_interp.operators import flagged
@@ -146,8 +147,10 @@ def compile_stmt(c: Context, stmt: Stmt) -> Step | None:
         case Empty(span=Span() as span):
             number = c.marks.number(span)
             return lambda m: count_lanes(m, number)
-        case Empty() | MemFence():
-            return None  # lanes run in step, so memory is always in order
+        case Empty():
+            return None
+        case MemFence(scope=scope):  # lanes run in step: memory is in order, races are looked for
+            return compile_fence(scope) if c.clocked else None
         case Match():
             raise refuse("match", stmt.span)
         case Warp():

@@ -25,6 +25,8 @@ def compile_barrier(c: Context, span: Span | None) -> Step:
         lanes = m.chunk_lanes(selected)
         if lanes is None:
             chunk.stamps = order.after_barrier(chunk.stamps)
+            if chunk.launch.clocks is not None:
+                chunk.launch.clocks.barrier(np.arange(chunk.lanes))
             return
         present = np.bincount(chunk.block[lanes], minlength=chunk.count)
         partial = (present != 0) & (present != chunk.launch.threads)
@@ -33,6 +35,8 @@ def compile_barrier(c: Context, span: Span | None) -> Step:
         stamps = chunk.stamps.copy()
         stamps[lanes] = order.after_barrier(stamps[lanes])
         chunk.stamps = stamps
+        if chunk.launch.clocks is not None:
+            chunk.launch.clocks.barrier(lanes)
 
     return run
 

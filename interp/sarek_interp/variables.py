@@ -9,6 +9,7 @@ import numpy as np
 from sarek_interp import atomics
 from sarek_interp.code import Context, LocalArray, Step, refuse, scalar
 from sarek_interp.expressions import compile_expr, compile_index
+from sarek_interp.fences import synchronise
 from sarek_interp.machine import FALSE, TRUE, Lanes, Machine
 from sarek_interp.pairs import part_of
 from sarek_numba.ir import semantics
@@ -132,6 +133,8 @@ def atomic(c: Context, stmt: Atomic) -> Step:
         where, chosen = storage.locate_atomic(m, lanes, bad, site, reads)
         given = [None if x is None else _lanes_of(m, x, chosen) for x in operands]
         old = atomics.update(m, storage, op, where, chosen, given[1], given[0])
+        if c.clocked:
+            synchronise(m, storage, op, where, chosen, old, given[0])
         if result is not None:
             if chosen is None:
                 m.values[result] = old

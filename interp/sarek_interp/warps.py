@@ -107,6 +107,9 @@ def compile_warp_barrier(c: Context, span: Span | None) -> Step:
         where = slice(None) if lanes is None else lanes
         stamps[where] = chunk.launch.order.after_warp_barrier(stamps[where])
         chunk.stamps = stamps
+        if chunk.launch.clocks is not None:
+            present = np.arange(chunk.lanes) if lanes is None else lanes
+            chunk.launch.clocks.barrier_of_warps(present)
 
     return run
 

@@ -11,6 +11,7 @@ from tests.kernels import (
     elementwise,
     functions,
     functions_as_values,
+    handovers,
     matching,
     memory,
     records,
@@ -37,5 +38,6 @@ MODULES = (
     collectives,
     records,
     texts,
+    handovers,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

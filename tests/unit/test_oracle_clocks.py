@@ -1,0 +1,175 @@
+"""What fences and atomics order in the oracle, against a brute-force model of happens-before."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sarek_numba.ir import build as b
+from sarek_numba.ir.nodes import Barrier as BlockBarrier
+from sarek_numba.ir.nodes import FenceScope, Kernel, MemFence, Stmt, Var, WarpBarrier
+from sarek_numba.ir.types import INT32
+from sarek_numba.span import Span
+from tests.unit.happens_before import Act, races
+from tests.unit.oracle_kit import Builder, bid, run, tid
+
+BLOCKS, THREADS, WIDTH, PLACES = 3, 4, 2, 4
+EVERYONE = tuple(range(THREADS))
+
+
+# --- executions as kernels ------------------------------------------------------------------------
+
+
+def kernel_of(acts: Sequence[Act], shared: bool = False) -> Kernel:
+    """A kernel whose only execution is this one; the line of an act is its number + 1.
+
+    Blocks run together and statement by statement, so the acts happen in their order.
+    """
+    k = Builder()
+    cells = k.shared("cells", PLACES) if shared else k.array("cells")
+    begin = [b.store(cells, tid(), 0), BlockBarrier()] if shared else []
+    kernel = k.kernel(*begin, *(_statement(k, cells, line, act) for line, act in enumerate(acts)))
+    return replace(kernel, warp_width=WIDTH)
+
+
+def _statement(k: Builder, cells: Var, line: int, act: Act) -> Stmt:
+    span = Span("acts", line + 1)
+    present = b.eq(bid(), b.const_int(act.block))
+    first, last = act.threads[0], act.threads[-1]
+    inside = b.and_(b.ge(tid(), b.const_int(first)), b.le(tid(), b.const_int(last)))
+    return b.if_(present, [b.if_(inside, [_act(k, cells, line, act, span)])])
+
+
+def _act(k: Builder, cells: Var, line: int, act: Act, span: Span) -> Stmt:
+    match act.what:
+        case "read":
+            return b.let(k.var("v", INT32), replace(b.read(cells, act.place), span=span))
+        case "write":
+            return replace(b.store(cells, act.place, line + 2), span=span)
+        case "fence":
+            return MemFence(FenceScope(act.scope), span=span)
+        case "barrier":
+            return BlockBarrier(span=span)
+        case "warp_barrier":
+            return WarpBarrier(span=span)
+        case "load":
+            atomic = b.atomic("load", cells, act.place, result=k.var("v", INT32))
+        case "cas":
+            atomic = b.atomic("cas", cells, act.place, 1, compare=0, result=k.var("v", INT32))
+        case what:
+            result = None if what == "store" else k.var("v", INT32)
+            atomic = b.atomic(what, cells, act.place, 1, result=result)
+    return replace(atomic, span=span)
+
+
+def found(acts: Sequence[Act], shared: bool = False) -> set[tuple[int, str]]:
+    arguments = [] if shared else [np.zeros(PLACES, np.int32)]
+    report = run(kernel_of(acts, shared), BLOCKS, THREADS, *arguments, races="strict")
+    said = set()
+    for finding in report.findings:
+        kind = re.search(r" of block \(.*?\) (reads|writes|updates) it", finding.message)
+        assert kind is not None, str(report)
+        said.add((finding.span.line - 1, kind[1]))
+    return said
+
+
+def show(acts: Sequence[Act]) -> str:
+    return "\n".join(map(str, acts))
+
+
+def check(acts: Sequence[Act], shared: bool = False) -> None:
+    assert found(acts, shared) == races(acts), show(acts)
+
+
+# --- every way to hand one value over -------------------------------------------------------------
+
+SCOPES = (None, "block", "device")
+
+
+def fence(block: int, thread: int, scope: str | None) -> list[Act]:
+    return [] if scope is None else [Act("fence", block, (thread,), scope=scope)]
+
+
+@pytest.mark.parametrize("reader", [(0, 1), (1, 0)], ids=["same block", "other block"])
+@pytest.mark.parametrize("between", ["", "add", "fenced add", "store", "fenced store", "write"])
+def test_every_handover(reader, between):
+    """Each write and read of a flag, each fence or none, something coming between: as modelled."""
+    block, thread = reader
+    third = [] if not between else [Act(between.split()[-1], 2, (3,), 1)]
+    if between.startswith("fenced"):
+        third = [*fence(2, 3, "device"), *third]
+    orders = 0
+    sets, gets = ("store", "add", "exch", "cas", "write"), ("load", "add", "exch", "cas")
+    if between:  # the rest is shown without it
+        sets, gets = ("store", "add"), ("load", "cas")
+    for set_, get, release, acquire in itertools.product(sets, gets, SCOPES, SCOPES):
+        acts = [
+            Act("write", 0, (0,), 0),
+            *fence(0, 0, release),
+            Act(set_, 0, (0,), 1),
+            *third,
+            Act(get, block, (thread,), 1),
+            *fence(block, thread, acquire),
+            Act("read", block, (thread,), 0),
+        ]
+        fences = [act for act in acts if act.what == "fence"]
+        if fences:  # else nothing asks for clocks, and barriers alone order
+            check(acts)
+            orders += not races(acts)
+    assert bool(orders) == (between not in ("store", "fenced store", "write"))
+
+
+# --- random executions ----------------------------------------------------------------------------
+
+
+def random_acts(rng: random.Random, blocks: int) -> list[Act]:
+    """Some 16 acts: data at places 0 and 1, flags at 2 and 3, a few plain accesses of flags."""
+    acts = [Act("fence", 0, (0,)), Act("add", 0, (0,), 3)]  # so that clocks are kept
+    for _ in range(rng.randint(8, 20)):
+        block = rng.randrange(blocks)
+        thread = rng.randrange(THREADS)
+        some = (thread,) if rng.random() < 0.8 else tuple(range(thread, THREADS))
+        what = rng.choices(
+            ["data", "fence", "atomic", "barrier", "warp_barrier"], [5, 6, 6, 1.5, 1]
+        )[0]
+        if what == "data":
+            place = rng.randrange(2) if rng.random() < 0.9 else rng.randrange(PLACES)
+            acts.append(Act(rng.choice(["read", "write"]), block, some, place))
+        elif what == "fence":
+            scope = "device" if rng.random() < 0.7 else "block"
+            acts.append(Act("fence", block, some, scope=scope))
+        elif what == "atomic":
+            op = rng.choice(["load", "load", "store", "add", "exch", "cas"])
+            acts.append(Act(op, block, some, rng.randrange(2, PLACES)))
+        elif what == "barrier":
+            acts.append(Act("barrier", block, EVERYONE))
+        else:
+            first = thread // WIDTH * WIDTH
+            acts.append(Act("warp_barrier", block, tuple(range(first, first + WIDTH))))
+    return acts
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_executions(seed):
+    """Programs of fences, atomics and barriers race exactly where the model says."""
+    rng = random.Random(seed)
+    racing = 0
+    for _ in range(20):
+        acts = random_acts(rng, BLOCKS)
+        check(acts)
+        racing += bool(races(acts))
+    assert racing > 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_executions_in_shared_memory(seed):
+    """The same within a block, where either scope reaches."""
+    rng = random.Random(seed)
+    for _ in range(20):
+        check(random_acts(rng, 1), shared=True)
