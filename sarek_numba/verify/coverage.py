@@ -268,6 +268,11 @@ class CoverageReport:
         for function in self.functions:
             text = "\n".join(line.text for line in function.lines)
             shown = words(text, "python").split("\n")
+            width = max(len(line.text) for line in function.lines)
+            shown = [
+                html + " " * (width - len(line.text))
+                for html, line in zip(shown, function.lines, strict=True)
+            ]
             rows = "\n".join(map(_html_row, function.lines, shown))
             parts.append(f"<p>{escape(function.headline)}</p>")
             parts.append(f'<pre class="sarek-code">{rows}</pre>')
@@ -294,13 +299,14 @@ def _percent(share: float) -> str:
 
 def _html_row(line: CoveredLine, shown: str) -> str:
     number, hits, share, _ = _cells(line)
-    shade = "" if line.hits is None else " s-ran" if line.hits else " s-missed"
-    margin = f"{number:>5} {hits:>9} {share:>8}  "
-    return f'<span class="s-line{shade}">{escape(margin)}{shown}</span>'
+    margin = escape(f"{number:>5} {hits:>9} {share:>8}  ")
+    if line.hits is None:
+        return margin + shown
+    return f'<span class="s-{"ran" if line.hits else "missed"}">{margin}{shown}</span>'
 
 
 _COVERAGE_STYLE = (
-    "<style>.sarek-code .s-line{display:inline-block;min-width:100%}"
+    "<style>"
     + themed({f".sarek-code .s-{name}": shades for name, shades in SHADES.items()}, "background")
     + "</style>"
 )

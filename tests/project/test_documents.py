@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import sarek_numba
+from tests.project import notebooks
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -37,13 +38,26 @@ def test_examples_of_a_document(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_notebook(path, monkeypatch):
-    """A notebook runs from top to bottom without an error."""
+    """A notebook runs from top to bottom; the outputs that are in it are those of the run."""
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     monkeypatch.setenv("PYDEVD_DISABLE_FILE_VALIDATION", "1")
+    committed = nbformat.read(path, as_version=4)
     notebook = nbformat.read(path, as_version=4)
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
-    assert all("outputs" in cell for cell in notebook.cells if cell.cell_type == "code")
+    assert notebooks.differences(committed, notebook) == []
+
+
+def test_a_changed_output_is_found():
+    """Positive control: text, tables and pictures that a run does not give."""
+    nbformat = pytest.importorskip("nbformat")
+    path = next(path for path in NOTEBOOKS if path.name.startswith("04"))
+    assert notebooks.differences(*(nbformat.read(path, as_version=4) for _ in range(2))) == []
+    for change in (notebooks.changed_text, notebooks.changed_picture, notebooks.no_output):
+        other = nbformat.read(path, as_version=4)
+        change(other)
+        found = notebooks.differences(nbformat.read(path, as_version=4), other)
+        assert len(found) == 1, found
 
 
 def _modules():
