@@ -98,7 +98,6 @@ if TYPE_CHECKING:
         local,
         mem_fence,
         record,
-        register_type,
         shared,
         superstep,
         thread_idx,
@@ -111,6 +110,7 @@ if TYPE_CHECKING:
         warp,
         warp_barrier,
     )
+    from sarek_numba.frontend.registered import register_type
     from sarek_numba.frontend.texts import inline_source
     from sarek_numba.runtime.cache import clear_launch_cache
     from sarek_numba.runtime.registry import Device, device, devices, use_device
@@ -130,6 +130,9 @@ _NAMES = {
     "sarek_numba.frontend.intrinsics": """
         register_intrinsic
     """,
+    "sarek_numba.frontend.registered": """
+        register_type
+    """,
     "sarek_numba.frontend.texts": """
         inline_source
     """,
@@ -143,7 +146,7 @@ _NAMES = {
         atomic barrier bfloat16 block_dim block_idx bool_ complex64 complex128 const
         coopmat float16 float32 float64 global_idx global_thread_id grid grid_dim gridsize
         half_bits half_from_bits int8 int16 int32 int64 local mem_fence record
-        register_type shared superstep thread_idx uint8 uint16 uint32 uint64
+        shared superstep thread_idx uint8 uint16 uint32 uint64
         unroll variant warp warp_barrier
     """,
     "sarek_numba.verify.emulate": """

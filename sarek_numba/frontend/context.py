@@ -24,6 +24,7 @@ from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.intrinsics import register_intrinsic
 from sarek_numba.frontend.records import RecordType, is_record_array
 from sarek_numba.frontend.recursion import Specialisations
+from sarek_numba.frontend.registered import register_type
 from sarek_numba.frontend.rules.arrays import array_attribute, is_captured_array
 from sarek_numba.frontend.rules.builtins import refused_builtin
 from sarek_numba.frontend.rules.complexes import complex_attribute
@@ -107,7 +108,7 @@ def type_of_value(value: Any) -> Type:
     return CompileTime(value)
 
 
-_CALLED_OUTSIDE = (inline_source, register_intrinsic)
+_CALLED_OUTSIDE = (inline_source, register_intrinsic, register_type)
 
 
 def operation_of_value(value: Any) -> Operation | None:

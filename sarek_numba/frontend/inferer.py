@@ -40,6 +40,7 @@ from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.language import RecordConstructor
 from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.records import RecordMethod, passed
+from sarek_numba.frontend.registered import registered
 from sarek_numba.frontend.rules import records, texts
 from sarek_numba.frontend.rules.calls import bound_arguments, bound_fields, is_named_tuple
 from sarek_numba.frontend.rules.complexes import conjugate_takes, conjugated
@@ -388,8 +389,9 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         if is_named_tuple(callee.value):
             self._call_named_tuple(target, expr, callee.value)
             return
-        if isinstance(callee.value, RecordConstructor):
-            self._make_record(target, expr, callee.value)
+        constructor = registered(callee.value)
+        if constructor is not None:
+            self._make_record(target, expr, constructor)
             return
         keywords = dict(expr.kws)
         named = {name: self.typevars[v.name].type for name, v in keywords.items()}

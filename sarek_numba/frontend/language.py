@@ -602,7 +602,6 @@ class NotYet:
 atomic = Atomics()
 warp = Warps()
 coopmat = NotYet("coopmat", "multiply tiles in shared memory")
-register_type = NotYet("register_type", "use one array for each field")
 variant = NotYet("variant", "use an integer tag and one array for each field")
 half_bits = NotYet("half_bits", "use float32")
 half_from_bits = NotYet("half_from_bits", "use float32")

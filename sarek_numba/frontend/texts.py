@@ -157,7 +157,7 @@ def place(word: str) -> Span | None:
     return Span(file, line) if column < 0 else Span(file, line, column, line, column + len(word))
 
 
-_OWN_MODULES = (__name__, "sarek_numba.frontend.intrinsics")
+_OWN_MODULES = (__name__, "sarek_numba.frontend.intrinsics", "sarek_numba.frontend.registered")
 
 
 def refused(message: str, span: Span | None, hint: str | None) -> UnsupportedConstruct:

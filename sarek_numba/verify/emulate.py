@@ -19,6 +19,7 @@ import numpy as np
 from sarek_numba.frontend import language
 from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.hints import NONE, Hints
+from sarek_numba.frontend.registered import registered
 from sarek_numba.ir.types import Pair, Scalar
 from sarek_numba.runtime.annotations import stated_of
 from sarek_numba.verify.emulation import patterns
@@ -90,7 +91,7 @@ def _dimensions(given: Any) -> Dimensions:
 def _argument(value: Any, stated: Any, hints: Hints) -> Any:
     """An argument as the kernel sees it: a number has the type that its annotation states."""
     if isinstance(value, np.ndarray):
-        return EmulatedArray(value, hints)
+        return EmulatedArray(np.asarray(value), hints)
     if isinstance(stated, Scalar | Pair) and value is not None:
         return np.dtype(stated.value).type(value)
     return value
@@ -140,6 +141,9 @@ class _Substitution:
 
     def value(self, value: Any) -> Any:
         """What an emulated function sees in place of a value of its surroundings."""
+        record = registered(value)
+        if record is not None:
+            return made_record(record)
         if isinstance(value, ModuleType) or _is_namespace(value):
             return _Proxy(value, self)
         if isinstance(value, DeviceFunction):
@@ -149,8 +153,6 @@ class _Substitution:
         if isinstance(value, tuple):
             items = map(self.value, value)
             return type(value)._make(items) if hasattr(value, "_make") else tuple(items)
-        if isinstance(value, language.RecordConstructor):
-            return made_record(value)
         if value is language.record:
             return lambda dtype: made_record(language.record(dtype))
         if isinstance(value, language.DType):

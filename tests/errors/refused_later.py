@@ -94,10 +94,6 @@ def mutual_recursion(x, n):
     x[0] = ping(n)
 
 
-def registered_type(x, n):
-    sarek.register_type("Point", x=sarek.float32)
-
-
 def half_bits(x, n):
     x[0] = sarek.half_bits(x[1])
 

@@ -16,6 +16,7 @@ from tests.kernels import (
     memory,
     records,
     recursion,
+    registered,
     texts,
     tuple_loops,
     warps,
@@ -37,6 +38,7 @@ MODULES = (
     warps,
     collectives,
     records,
+    registered,
     texts,
     handovers,
 )

@@ -10,7 +10,8 @@ from numba.np.numpy_support import from_dtype
 from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
-from sarek_numba.frontend.language import DType, NotYet, RecordConstructor
+from sarek_numba.frontend.language import DType, NotYet
+from sarek_numba.frontend.registered import registered
 from sarek_numba.frontend.rules.complexes import constructor_of
 from sarek_numba.frontend.rules.operators import require_numbers
 from sarek_numba.frontend.rules.records import record_type
@@ -61,7 +62,10 @@ def as_dtype(value: Any) -> np.dtype[Any] | None:
     if isinstance(value, NotYet):
         raise refused(value)
     dtype: np.dtype[Any] | None = None
-    if isinstance(value, DType):
+    record = registered(value)
+    if record is not None:
+        dtype = record.dtype
+    elif isinstance(value, DType):
         dtype = value.dtype
     elif isinstance(value, np.dtype):
         dtype = value
@@ -78,7 +82,9 @@ def _is_python_number_type(value: Any) -> bool:
 
 def constructor(value: Any) -> Rule | None:
     """The rule of a type that is called; None if the object is no NumPy or sarek type."""
-    if _is_python_number_type(value) or isinstance(value, (NotYet, np.dtype, RecordConstructor)):
+    if _is_python_number_type(value) or isinstance(value, (NotYet, np.dtype)):
+        return None
+    if registered(value) is not None:
         return None
     dtype = as_dtype(value)
     return None if dtype is None else _converts_to(numba_type(dtype))
