@@ -1,8 +1,6 @@
 """Kernels that use records as none may be used. Each is refused with what to write instead."""
 # ruff: noqa: F841, B018, B007, RUF059, RUF100
 
-from dataclasses import dataclass
-
 import numpy as np
 
 import sarek_numba as sarek
@@ -220,37 +218,3 @@ def record_loop(points, n):
 def record_compared(points, n):
     if points[0] == points[1]:
         points[0].x = 1.0
-
-
-@sarek.register_type
-@dataclass
-class Ball:
-    height: sarek.float32
-    bounces: sarek.int32
-
-    def bounced(self):
-        return Ball(self.height, self.bounces + 1)
-
-
-def registered_without_a_field(x, n):
-    x[0] = Ball(height=n).height
-
-
-def registered_with_an_unknown_field(x, n):
-    x[0] = Ball(n, bounce=n).height
-
-
-def registered_with_too_many(x, n):
-    x[0] = Ball(n, n, n).height
-
-
-def registered_without_such_field(x, n):
-    x[0] = Ball(n, n).heigth
-
-
-def method_of_a_registered_class(x, n):
-    x[0] = Ball(n, n).bounced().height
-
-
-def register_type_in_a_kernel(x, n):
-    sarek.register_type(Ball)

@@ -21,6 +21,7 @@ from tests.errors import (
     refused_match,
     refused_memory,
     refused_records,
+    refused_registered,
     refused_texts,
     refused_warps,
 )
@@ -36,6 +37,7 @@ MODULES = (
     refused_match,
     refused_memory,
     refused_records,
+    refused_registered,
     refused_texts,
     refused_warps,
 )
