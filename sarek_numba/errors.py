@@ -303,6 +303,19 @@ Triple = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
+class Writer:
+    """The thread that wrote something last, and where in the source."""
+
+    block: Triple
+    thread: Triple
+    span: Span | None
+
+    def __str__(self) -> str:
+        place = f" at {self.span}" if self.span else ""
+        return f"block {self.block}, thread {self.thread}{place}"
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One fault of a launch, at one place in the source. `error` is the class that is raised.
 

@@ -73,6 +73,7 @@ class InterpreterProgram:
         races: str = "default",
         seed: int | None = None,
         step_limit: int = DEFAULT_STEP_LIMIT,
+        watch: tuple[int, int] | None = None,
     ) -> Report:
         """Run the kernel with all checks and say what they found; see `execute`."""
         report = execute(
@@ -84,6 +85,7 @@ class InterpreterProgram:
             races=races,
             seed=settings.seed() if seed is None else seed,
             step_limit=step_limit,
+            watch=watch,
         )
         sys.stdout.write(report.printed)
         return report

@@ -31,6 +31,7 @@ from sarek_interp.statements import (
 from sarek_interp.variables import constant_size
 from sarek_interp.views import view_of, whole_name
 from sarek_interp.warps import order_of
+from sarek_interp.watch import Watch
 from sarek_numba.errors import Triple
 from sarek_numba.ir import semantics
 from sarek_numba.ir.depth import deep_recursion
@@ -134,13 +135,15 @@ def execute(
     races: str = "default",
     seed: int = 0,
     step_limit: int = DEFAULT_STEP_LIMIT,
+    watch: tuple[int, int] | None = None,
 ) -> Report:
     """Run a kernel and report every fault; what it wrote before a fault stays written.
 
     `arguments` has one entry for each parameter: bytes (1-D uint8) for an array, a NumPy scalar of
     the declared type otherwise. `checks` may ask for "division" (integer division by zero);
     `races="strict"` also reports unordered writes of identical bits. `seed` permutes the order of
-    blocks. After `step_limit` passes through loops a chunk of blocks is given up.
+    blocks. After `step_limit` passes through loops a chunk of blocks is given up. The report
+    tells who wrote last to the bytes of `watch`, two addresses.
     """
     if races not in RACE_MODES:
         raise ValueError(f"races is {races!r}; it may be {' or '.join(sorted(RACE_MODES))}")
@@ -156,6 +159,7 @@ def execute(
         strict_races=races == "strict",
         step_limit=step_limit,
         order=order_of(compiled.kernel),
+        watch=None if watch is None else Watch(*watch),
     )
     launch.clocks = clocks_of(compiled.kernel, grid, block, launch.order)
     values = _bound(compiled, arguments, launch)
@@ -175,6 +179,7 @@ def execute(
         time.perf_counter() - began,
         findings.dropped,
         in_thread_order(launch.lines),
+        None if launch.watch is None else launch.watch.writer,
     )
 
 

@@ -24,6 +24,7 @@ from sarek_numba.span import Span
 
 if TYPE_CHECKING:
     from sarek_interp.covering import LinesRun
+    from sarek_interp.watch import Watch
 
 Lanes = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -67,6 +68,7 @@ class Launch:
     step_limit: int = 0
     order: Order = BARRIERS
     clocks: Clocks | None = None  # of a kernel with atomics and fences
+    watch: Watch | None = None  # of an element whose last writer is asked for
     lines: list[tuple[int, str]] = field(default_factory=list)  # thread of the launch, its text
 
     @property

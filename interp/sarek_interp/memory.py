@@ -80,6 +80,12 @@ class Storage:
         self._pairs = pairs
         self._written = np.zeros(data.size, np.bool_) if space is MemSpace.LOCAL else None
 
+    @property
+    def address(self) -> int:
+        """Where the array lies in the memory of this process."""
+        address: int = self._data.__array_interface__["data"][0]
+        return address
+
     # --- the accesses -----------------------------------------------------------------------------
 
     def read(self, m: Machine, index: Lanes, bad: Mask | None, site: int) -> Lanes:

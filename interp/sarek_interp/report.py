@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from sarek_numba.display import code, columns, table
-from sarek_numba.errors import Finding, Triple, raise_findings
+from sarek_numba.errors import Finding, Triple, Writer, raise_findings
 
 
 class Findings:
@@ -53,6 +53,7 @@ class Report:
     seconds: float
     dropped: int = 0
     printed: str = ""
+    writer: Writer | None = None
 
     @property
     def threads(self) -> int:

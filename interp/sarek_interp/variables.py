@@ -95,6 +95,8 @@ def _store(c: Context, stmt: Assign, array: Var, index: Expr) -> Step:
         value = evaluate(m)
         lanes, bad = at(m)
         m.values[slot].write(m, lanes, bad, value, site)
+        if m.chunk.launch.watch is not None:
+            m.chunk.launch.watch.stored(m, m.values[slot], lanes, site)
 
     return run
 
@@ -135,6 +137,8 @@ def atomic(c: Context, stmt: Atomic) -> Step:
         old = atomics.update(m, storage, op, where, chosen, given[1], given[0])
         if c.clocked:
             synchronise(m, storage, op, where, chosen, old, given[0])
+        if m.chunk.launch.watch is not None and op is not AtomicOp.LOAD:
+            m.chunk.launch.watch.stored(m, storage, lanes, site)
         if result is not None:
             if chosen is None:
                 m.values[result] = old

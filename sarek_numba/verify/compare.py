@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from io import StringIO
 from typing import Any
 
 import numpy as np
 
 from sarek_numba.display import columns, table
-from sarek_numba.errors import SarekError
+from sarek_numba.errors import SarekError, Writer
 from sarek_numba.runtime import registry
 from sarek_numba.verify.copies import copies
+from sarek_numba.verify.sanitize import Sanitizer
 from sarek_numba.verify.ulp import ulp_distance
 
 ORACLE = "interpreter"
@@ -23,7 +26,8 @@ class Difference:
     """One argument on one device against the oracle.
 
     `ulp` is the largest distance, `first` the index of the first element that differs, with both
-    values; `first` is None where all bits are equal.
+    values; `first` is None where all bits are equal. `writer` is who wrote that element last in the
+    oracle; None where nobody did.
     """
 
     argument: str
@@ -31,6 +35,7 @@ class Difference:
     first: tuple[int, ...] | None
     actual: Any = None
     expected: Any = None
+    writer: Writer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,8 @@ def _first(row: Row) -> str:
         return ""
     one = found[0]
     index = ", ".join(map(str, one.first or ()))
-    return f"{one.argument}[{index}] is {one.actual!s}, the oracle has {one.expected!s}"
+    text = f"{one.argument}[{index}] is {one.actual!s}, the oracle has {one.expected!s}"
+    return f"{text}, written by {one.writer}" if one.writer else text
 
 
 def compare(kernel: Any, devices: Sequence[Any] | None = None) -> Comparer:
@@ -128,11 +134,14 @@ class Comparer:
 
     def _run(self, device: str, configuration: Any, arguments: Any, named: Any) -> dict[str, Any]:
         """The arrays after a launch on copies, by the name of their parameter."""
-        bound = inspect.signature(self.kernel.py_func).bind(*arguments, **named)
-        given = dict(zip(bound.arguments, copies(tuple(bound.arguments.values())), strict=True))
+        given = self._copied(arguments, named)
         with registry.use_device(device):
             self.kernel[configuration](*given.values())
         return {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
+
+    def _copied(self, arguments: Any, named: Any) -> dict[str, Any]:
+        bound = inspect.signature(self.kernel.py_func).bind(*arguments, **named)
+        return dict(zip(bound.arguments, copies(tuple(bound.arguments.values())), strict=True))
 
     def _row(
         self, device: str, configuration: Any, arguments: Any, named: Any, expected: dict[str, Any]
@@ -141,8 +150,26 @@ class Comparer:
             actual = self._run(device, configuration, arguments, named)
         except SarekError as error:
             return Row(device, (), f"{type(error).__name__}: {str(error).splitlines()[0]}")
-        found = tuple(_difference(name, actual[name], expected[name]) for name in expected)
-        return Row(device, found)
+        found = [_difference(name, actual[name], expected[name]) for name in expected]
+        for k, each in enumerate(found):
+            if each.first is not None:  # the first is what the table shows
+                writer = self._writer(configuration, arguments, named, each)
+                found[k] = replace(each, writer=writer)
+                break
+        return Row(device, tuple(found))
+
+    def _writer(
+        self, configuration: Any, arguments: Any, named: Any, difference: Difference
+    ) -> Writer | None:
+        """Run the launch on the oracle again, with an eye on the element that differs."""
+        given = self._copied(arguments, named)
+        array = given[difference.argument]
+        element = array[tuple(slice(k, k + 1) for k in difference.first or ())]
+        start = element.__array_interface__["data"][0]
+        sanitizer = Sanitizer(self.kernel, {"watch": (start, start + array.itemsize)})
+        with redirect_stdout(StringIO()):  # what the kernel prints has been shown
+            writer: Writer | None = sanitizer[configuration](*given.values()).writer
+        return writer
 
 
 def _difference(name: str, actual: Any, expected: Any) -> Difference:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sarek_numba as sarek
-from sarek_numba.verify.compare import Comparison, Difference, Row
+from sarek_numba.verify.compare import Comparer, Comparison, Difference, Row
 from sarek_numba.verify.copies import copies
 
 
@@ -55,6 +55,44 @@ def test_a_difference_is_shown():
     assert "1.5" in text
     assert "LaunchFailed: lost" in text
     assert "<table" in report._repr_html_()
+
+
+@sarek.function
+def stored(out, i, value):
+    out[i, 0] = value
+
+
+@sarek.kernel
+def writers(out, count, x):
+    i = sarek.global_idx.x
+    out[i, 0] = 0
+    if x[i] > 2:
+        stored(out, i, x[i])
+    sarek.atomic.add(count, 0, 1)
+
+
+@pytest.mark.parametrize("last", [0, 1], ids=["store", "atomic"])
+def test_a_difference_names_who_wrote_it(last, monkeypatch):
+    """The thread, and the line: of a store within a device function, or of an atomic."""
+    x = np.arange(64, dtype=np.float32)
+    given = (np.zeros((64, 2), np.float32), np.zeros(1, np.int32), x)
+    run = Comparer._run
+
+    def wrong(self, device, *rest):
+        arrays = run(self, device, *rest)
+        if device == "native":
+            (arrays["count"] if last else arrays["out"][37])[0] += 1
+        return arrays
+
+    monkeypatch.setattr(Comparer, "_run", wrong)
+    report = sarek.compare(writers, ["native"])[4, 16](*given)
+    found = next(each for each in report.rows[0].differences if each.first is not None)
+    function, offset = (writers.py_func, 6) if last else (stored.function, 2)
+    assert found.writer.span.line == function.__code__.co_firstlineno + offset
+    assert found.writer.thread == ((15, 0, 0) if last else (5, 0, 0))
+    assert last or found.writer.block == (2, 0, 0)
+    assert f"written by block {found.writer.block}, thread " in str(report)
+    assert not given[0].any()
 
 
 def test_copies_keep_what_arrays_share():
