@@ -17,7 +17,8 @@ KINDS = {"read": "reads", "write": "writes"}
 class Act:
     """One statement as some threads of one block execute it.
 
-    `what` is read, write, load, store, add, exch, cas, fence, barrier or warp_barrier.
+    `what` is read, write, load, store (of 1), clear (a store of 0), add, exch, cas, fence, barrier
+    or warp_barrier.
     """
 
     what: str
@@ -84,8 +85,9 @@ def _act(event: _Event, values: dict[int, int], sequences: dict[int, tuple[int, 
         values[place], sequences[place] = event.line + 2, ()
     if event.what in ("load", *UPDATES):
         event.read_from = sequences.get(place, ())
-    if event.what == "store":
-        values[place], sequences[place], event.writes = 1, (event.number,), True
+    if event.what in ("store", "clear"):
+        values[place] = int(event.what == "store")
+        sequences[place], event.writes = (event.number,), True
     elif event.what in ("add", "exch") or (event.what == "cas" and old == 0):
         values[place] = old + 1 if event.what == "add" else 1
         sequences[place] = (*sequences.get(place, ()), event.number)
