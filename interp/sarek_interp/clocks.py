@@ -75,6 +75,7 @@ class Domain:
         # where the last fence has been released already: by an update, and by a store
         self._chain, self._event = nothing(), nothing()
         self._stored, self._stored_chain, self._stored_event = nothing(), nothing(), nothing()
+        self._last_store = (self._stored, self._stored_chain, self._stored_event)
         self._hint = nothing()  # a chain of whose last event the lane may know
 
     def fence(self, lanes: Numbers) -> None:
@@ -102,14 +103,10 @@ class Domain:
 
     def _store(self, lanes: Numbers) -> Numbers:
         """What elements carry after a store: the release of its fence, if there was one."""
-        carried = np.zeros((3, lanes.size), np.int64)
-        fresh = lanes[(self._fenced[lanes] != 0) & (self._stored[lanes] == 0)]
-        fresh = np.unique(fresh)
+        fresh = np.unique(lanes[(self._fenced[lanes] != 0) & (self._stored[lanes] == 0)])
         if fresh.size:
             self._release_by_store(fresh)
-        carried[:] = self._stored[lanes], self._stored_chain[lanes], self._stored_event[lanes]
-        carried[:, self._stored[lanes] == 0] = 0
-        return carried
+        return np.stack([column[lanes] for column in self._last_store])
 
     def _release_by_store(self, lanes: Numbers) -> None:
         """One event for each lane's last fence, on a chain whose last event it knows, or a new one.

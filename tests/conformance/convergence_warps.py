@@ -7,28 +7,13 @@ As `convergence`, with warps of 4 threads in blocks of 8; a refused kernel marks
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import sarek_numba as sarek
 from tests.conformance.convergence import doubled
+from tests.conformance.convergence_corpus import Corpus
 
-ACCEPTED: list[Any] = []
-REFUSED: list[tuple[Any, str]] = []
-
-
-def accepted(function: Callable[..., None]) -> Any:
-    ACCEPTED.append(sarek.kernel(function))
-    return ACCEPTED[-1]
-
-
-def refused(condition: str) -> Callable[..., Any]:
-    def register(function: Callable[..., None]) -> Any:
-        kernel = sarek.kernel(function)
-        REFUSED.append((kernel, condition))
-        return kernel
-
-    return register
+_corpus = Corpus()
+ACCEPTED, REFUSED = _corpus.accepted, _corpus.refused
+accepted, refused = _corpus.accept, _corpus.refuse
 
 
 @sarek.function

@@ -160,7 +160,49 @@ def random_acts(rng: random.Random, blocks: int) -> list[Act]:
     return acts
 
 
-@pytest.mark.parametrize("seed", range(20))
+def acts_in_turn(rng: random.Random) -> list[Act]:
+    """Threads that work on one place in turn and hand it over; perhaps one act is left out."""
+    acts: list[Act] = []
+    block, thread = 0, 0
+    for _ in range(rng.randint(2, 5)):
+        acts.append(Act(rng.choice(["read", "write"]), block, (thread,), 0))
+        flag = rng.randint(2, 3)
+        way = rng.choice(["fences", "fences", "fences", "barrier", "warp_barrier"])
+        if way == "fences":
+            release = rng.choice(["store", "clear", "add", "add", "exch", "cas"])
+            acts += [Act("fence", block, (thread,)), Act(release, block, (thread,), flag)]
+            if rng.random() < 0.3:
+                noise = rng.choice(["add", "cas", "load", "exch", "store"])
+                acts.append(Act(noise, rng.randrange(BLOCKS), (3,), flag))
+            block, thread = rng.randrange(BLOCKS), rng.randrange(2)
+            acquire = rng.choice(["load", "add", "cas"])
+            acts += [Act(acquire, block, (thread,), flag), Act("fence", block, (thread,))]
+        elif way == "barrier":
+            acts.append(Act("barrier", block, EVERYONE))
+            thread = rng.randrange(THREADS)
+        else:
+            first = thread // WIDTH * WIDTH
+            acts.append(Act("warp_barrier", block, tuple(range(first, first + WIDTH))))
+            thread = first + rng.randrange(WIDTH)
+    acts.append(Act("write", block, (thread,), 0))
+    if rng.random() < 0.4:
+        del acts[rng.randrange(len(acts))]
+    return [Act("fence", 0, (0,)), Act("load", 0, (0,), 3), *acts]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_turns(seed):
+    """Threads that take turns race exactly where the model says: mostly not at all."""
+    rng = random.Random(seed)
+    racing = 0
+    for _ in range(40):
+        acts = acts_in_turn(rng)
+        check(acts)
+        racing += bool(races(acts))
+    assert 0 < racing < 40
+
+
+@pytest.mark.parametrize("seed", range(10))
 def test_random_executions(seed):
     """Programs of fences, atomics and barriers race exactly where the model says."""
     rng = random.Random(seed)
