@@ -106,12 +106,12 @@ if TYPE_CHECKING:
         uint32,
         uint64,
         unroll,
-        variant,
         warp,
         warp_barrier,
     )
     from sarek_numba.frontend.registered import register_type
     from sarek_numba.frontend.texts import inline_source
+    from sarek_numba.frontend.variants import variant
     from sarek_numba.runtime.cache import clear_launch_cache
     from sarek_numba.runtime.registry import Device, device, devices, use_device
     from sarek_numba.stdlib import block
@@ -147,7 +147,10 @@ _NAMES = {
         coopmat float16 float32 float64 global_idx global_thread_id grid grid_dim gridsize
         half_bits half_from_bits int8 int16 int32 int64 local mem_fence record
         shared superstep thread_idx uint8 uint16 uint32 uint64
-        unroll variant warp warp_barrier
+        unroll warp warp_barrier
+    """,
+    "sarek_numba.frontend.variants": """
+        variant
     """,
     "sarek_numba.verify.emulate": """
         emulate

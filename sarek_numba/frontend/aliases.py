@@ -17,7 +17,7 @@ from numba.core import ir, types
 from sarek_numba.errors import Diagnostic, UnsupportedConstruct
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.inferer import Inferer
-from sarek_numba.frontend.records import RecordType, is_value
+from sarek_numba.frontend.records import RecordType, is_value, is_variant_type
 
 _PARTS = (t.GetField, t.GetItem, t.FieldView, t.TupleItem)
 _CHANGES = (t.SetField, t.SetItem, t.SetRecord, t.Atomic, t.Call)
@@ -121,9 +121,14 @@ def _sources(value: Any, operation: t.Operation | None) -> list[str]:
 
 
 def _holds(kind: Any) -> bool:
-    """Whether a variable of a type may stand for a value, or for a part of one."""
+    """Whether a variable of a type may stand for a value, or for a part of one.
+
+    A variant does not change, so it does not matter who else has it.
+    """
     if isinstance(kind, types.BaseTuple):
         return any(map(_holds, kind.types))
+    if is_variant_type(kind):
+        return False
     return isinstance(kind, (RecordType, types.Array))
 
 

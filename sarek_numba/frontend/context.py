@@ -32,6 +32,7 @@ from sarek_numba.frontend.rules.registry import name_of
 from sarek_numba.frontend.rules.types import constructor, numba_type, refused
 from sarek_numba.frontend.texts import inline_source
 from sarek_numba.frontend.typed import Constant, Operation, TupleItem, Type
+from sarek_numba.frontend.variants import Variant, variant
 from sarek_numba.frontend.weak import (
     Refusal,
     Weak,
@@ -225,6 +226,8 @@ def _object_attribute(value: Any, name: str) -> tuple[Type, Operation | None, An
     if isinstance(value, language.Warps) and name in ("size", "lane"):
         operation = rules.warps.attribute(name)
         return operation.result, operation, MISSING
+    if isinstance(value, Variant) and not hasattr(value, name):
+        raise Refusal(f"{value!r} has no case {name!r}", hint_of_case(name, value), UnknownName)
     if not _is_open(value):
         hint = None
         if is_captured_array(CompileTime(value)):
@@ -253,7 +256,16 @@ def _is_open(value: Any) -> bool:
     """Whether a kernel may read the attributes of an object: modules, types, the language's own."""
     if isinstance(value, (ModuleType, type, np.dtype, enum.Enum)):
         return True
-    return type(value).__module__ in (language.__name__, "sarek_numba.frontend.functions")
+    return type(value).__module__ in _OPEN
+
+
+def hint_of_case(name: str, variant: Variant) -> str:
+    """A hint that names the case which was probably meant, or all."""
+    cases = [each.__name__.rpartition(".")[2] for each in variant.cases]
+    return closest(name, cases) or f"its cases are {', '.join(cases)}"
+
+
+_OPEN = (language.__name__, "sarek_numba.frontend.functions", "sarek_numba.frontend.variants")
 
 
 def closest(name: str, names: Any) -> str | None:
@@ -314,6 +326,8 @@ def not_callable(callee: Any, name: str) -> Refusal:
     """Why an object cannot be called in a kernel."""
     if isinstance(callee, language.NotYet):
         return refused(callee)
+    if callee is variant:
+        return rules.variants.refused_declaration()
     builtin = refused_builtin(callee)
     if builtin is not None:
         return builtin

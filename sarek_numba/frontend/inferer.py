@@ -41,7 +41,7 @@ from sarek_numba.frontend.language import RecordConstructor
 from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.records import RecordMethod, passed
 from sarek_numba.frontend.registered import registered
-from sarek_numba.frontend.rules import records, texts
+from sarek_numba.frontend.rules import records, texts, variants
 from sarek_numba.frontend.rules.calls import bound_arguments, bound_fields, is_named_tuple
 from sarek_numba.frontend.rules.complexes import conjugate_takes, conjugated
 from sarek_numba.frontend.rules.printing import printing
@@ -60,6 +60,7 @@ from sarek_numba.frontend.typed import (
     TupleItem,
     Type,
 )
+from sarek_numba.frontend.variants import CaseType, Variant
 from sarek_numba.frontend.weak import Refusal, describe, generalise, join, tuple_of
 from sarek_numba.span import Span
 
@@ -389,6 +390,11 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         if is_named_tuple(callee.value):
             self._call_named_tuple(target, expr, callee.value)
             return
+        if isinstance(callee.value, Variant):
+            raise variants.refused_call(callee.value)
+        if isinstance(callee.value, CaseType):
+            self._make_variant(target, expr, callee.value)
+            return
         constructor = registered(callee.value)
         if constructor is not None:
             self._make_record(target, expr, constructor)
@@ -414,6 +420,10 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         kinds = {name: self.typevars[v.name].type for name, v in given.items()}
         operation = records.make(constructor, kinds)
         self._settle(expr, target.name, operation, tuple(given.values()))
+
+    def _make_variant(self, target: ir.Var, expr: Any, case: CaseType) -> None:
+        operation = variants.make(case, self._types(expr.args), expr.kws)
+        self._settle(expr, target.name, operation, tuple(expr.args))
 
     def _written(self, variable: ir.Var, callee: Any) -> str:
         """A callee as the kernel writes it."""

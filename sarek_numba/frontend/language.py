@@ -67,6 +67,12 @@ class ThreadContext(Protocol):
     def warp_barrier(self) -> None:
         """Wait for all threads of the warp."""
 
+    def record(self, array: Any) -> Any:
+        """A record of its own, from an array without axes."""
+
+    def number(self, value: Any, dtype: np.dtype[Any]) -> Any:
+        """A number converted as a store converts it."""
+
     def print(self, text: str) -> None:
         """Write text; that of all threads appears in thread order when the launch ends."""
 
@@ -82,6 +88,11 @@ def emulating(context: ThreadContext) -> Iterator[None]:
         yield
     finally:
         _context.reset(token)
+
+
+def active() -> ThreadContext | None:
+    """The current thread of an emulation, if there is one."""
+    return _context.get()
 
 
 def current(name: str) -> ThreadContext:
@@ -341,7 +352,7 @@ class RecordConstructor(DType):
         """A record with these fields, those left out zero; positions are those of the fields."""
         made = np.zeros((), np.dtype((np.record, self.dtype)))
         for name, value in self.given(values, named).items():
-            made[name] = value
+            made[name][...] = value
         return made[()]
 
     def given(self, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
@@ -602,7 +613,6 @@ class NotYet:
 atomic = Atomics()
 warp = Warps()
 coopmat = NotYet("coopmat", "multiply tiles in shared memory")
-variant = NotYet("variant", "use an integer tag and one array for each field")
 half_bits = NotYet("half_bits", "use float32")
 half_from_bits = NotYet("half_from_bits", "use float32")
 float16 = NotYet("float16", "use float32")

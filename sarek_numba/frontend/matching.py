@@ -34,7 +34,30 @@ def check_pattern(subject: Any, wanted: str, count: int = 0) -> None:
     """Refuse, while compiling, a subject of another type than its pattern is for."""
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"<check_pattern>": check_pattern}
+def check_case(subject: Any, case: Any) -> None:
+    """Refuse, while compiling, a subject that is not of the variant of a case."""
+
+
+def is_case(subject: Any, case: Any) -> bool:
+    """Whether a value of a variant is of a case."""
+    return isinstance(subject, case)
+
+
+def part(subject: Any, case: Any, number: int) -> Any:
+    """A part of a value that is of a case; of another it is of no use."""
+
+
+def own(value: Any) -> Any:
+    """A part as a name gets it: a record is copied."""
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "<check_pattern>": check_pattern,
+    "<check_case>": check_case,
+    "<is_case>": is_case,
+    "<part>": part,
+    "<own>": own,
+}
 
 
 class Rewriter:
@@ -158,7 +181,7 @@ class _Substitution(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         value = self._values.get(node.id)
-        return node if value is None else _placed(value, node)
+        return node if value is None else _bound(value, node)
 
 
 # --- patterns -------------------------------------------------------------------------------------
@@ -193,6 +216,8 @@ class _Reader:
                 return self._sequence(pattern, items, subject)
             case ast.MatchOr(alternatives):
                 return self._alternatives(pattern, alternatives, subject)
+            case ast.MatchClass(cls, parts):
+                return self._of_case(pattern, cls, parts, subject)
             case _:
                 raise AssertionError(f"{type(pattern).__name__} has been refused before")
 
@@ -211,6 +236,23 @@ class _Reader:
             tests += [] if test is None else [test]
             bindings += bound
         return (_all_of(tests, pattern) if tests else None), bindings
+
+    def _of_case(
+        self, pattern: ast.pattern, case: ast.expr, parts: list[ast.pattern], subject: ast.expr
+    ) -> tuple[ast.expr | None, Bindings]:
+        """The tag comes first: a part of another case has no meaning, and no test behind it has."""
+        arguments = [_placed(subject, pattern), _placed(case, pattern)]
+        if not _is_part(subject):  # of parts `case_patterns` has told
+            check = ast.Expr(_placed(_call("<check_case>", arguments), pattern))
+            self.checks.append(ast.copy_location(check, pattern))
+        tests: list[ast.expr] = [_placed(_call("<is_case>", arguments), pattern)]
+        bindings: Bindings = []
+        for number, part in enumerate(parts):
+            item = _placed(_call("<part>", [*arguments, ast.Constant(number)]), part)
+            test, bound = self.read(part, item)
+            tests += [] if test is None else [test]
+            bindings += bound
+        return _all_of(tests, pattern), bindings
 
     def _alternatives(
         self, pattern: ast.pattern, alternatives: list[ast.pattern], subject: ast.expr
@@ -259,9 +301,28 @@ def _if(
     return ast.copy_location(ast.If(test, body, otherwise), place)
 
 
+def _is_part(value: ast.AST) -> bool:
+    return isinstance(value, ast.Call) and getattr(value.func, "id", None) == "<part>"
+
+
 def _binding(name: str, value: ast.expr, place: ast.pattern) -> ast.stmt:
     store = ast.copy_location(ast.Name(name, ast.Store()), place)
-    return ast.copy_location(ast.Assign([store], _placed(value, place)), place)
+    value = _bound(value, place)
+    if _is_part(value):
+        value = ast.copy_location(_call("<own>", [value]), value)
+        value.func = ast.copy_location(value.func, value)
+    return ast.copy_location(ast.Assign([store], value), place)
+
+
+def _bound(value: ast.expr, place: ast.AST) -> ast.expr:
+    """A copy of what a name is bound to, at the place of a node.
+
+    Parts of variants stay where their patterns are: at one place, parts of two cases would pass for
+    one instruction that both arms of a choice have in common.
+    """
+    if any(_is_part(each) for each in ast.walk(value)):
+        return copy.deepcopy(value)
+    return _placed(value, place)
 
 
 def _placed(value: ast.expr, place: ast.AST) -> ast.expr:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sarek_numba.errors import Diagnostic, TypingError, UnsupportedConstruct
+from sarek_numba.frontend import case_patterns
+from sarek_numba.frontend.variants import CaseType
 from sarek_numba.span import Span
 
 
@@ -77,6 +79,8 @@ def shape_of(pattern: ast.pattern) -> Shape:
             return Made(_tuple_of(len(items)), tuple(map(shape_of, items)))
         case ast.MatchOr(alternatives):
             return Either(tuple(map(shape_of, alternatives)))
+        case ast.MatchClass(patterns=parts) if (case := case_patterns.case_of(pattern)) is not None:
+            return Made(_head_of_case(case), tuple(map(shape_of, parts)))
         case _:
             return Made(Head(object(), 0, "?"), ())
 
@@ -95,6 +99,13 @@ def _bools() -> tuple[Head, ...]:
 
 
 _BOOLS = {value: Head(("bool", str(value)), 0, str(value), _bools) for value in (True, False)}
+
+
+def _head_of_case(case: CaseType) -> Head:
+    def siblings() -> tuple[Head, ...]:
+        return tuple(map(_head_of_case, case.variant.cases))
+
+    return Head(("case", case), len(case.parts), repr(case), siblings)
 
 
 def _tuple_of(count: int) -> Head:
@@ -184,25 +195,65 @@ def missing(node: ast.Match) -> list[Shape]:
     return [row[0] for row in _escaping(rows, 1)]
 
 
+def text_of(shape: Shape) -> str:
+    """A shape as a pattern that takes it."""
+    match shape:
+        case Wild():
+            return "_"
+        case Either(alternatives):
+            return " | ".join(map(text_of, alternatives))
+        case Made(head, parts):
+            inner = ", ".join(map(text_of, parts))
+            if head.key[0] == "tuple":
+                return f"({inner}{',' if len(parts) == 1 else ''})"
+            return f"{head.name}({inner})" if head.key[0] == "case" else head.name
+
+
 # --- findings -------------------------------------------------------------------------------------
 
 _REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.MatchMapping: ("a mapping pattern", "a kernel has no dicts"),
     ast.MatchStar: ("`*` in a pattern", "name the items one by one, or write `_` for each"),
-    ast.MatchClass: ("a class pattern", "compare with values"),
+    ast.MatchClass: ("a class pattern", "compare with values, or with cases of a sarek.variant"),
 }
 
 
 def findings(node: ast.Match, place: Place) -> list[Diagnostic]:
     """All that is wrong with a match; `place` says where a node of the tree is written."""
-    refused = [
-        Diagnostic(
-            UnsupportedConstruct, f"{name} is not part of the kernel language", place(each), hint
-        )
-        for each in _outermost(node)
-        for name, hint in [_REFUSED[type(each)]]
-    ]
-    return refused or [*_wrong_lengths(node, place), *_unreached(node, place)]
+    refused = [_refused(each, place) for each in _outermost(node)]
+    wrong = refused or [*_wrong_lengths(node, place), *case_patterns.mismatches(node, place)]
+    return wrong or [*_unreached(node, place), *_left_out(node, place)]
+
+
+def _refused(pattern: ast.AST, place: Place) -> Diagnostic:
+    found = case_patterns.refusal(pattern)
+    if found is not None:
+        kind, message, hint = found
+        return Diagnostic(kind, message, place(pattern), hint)
+    name, hint = _REFUSED[type(pattern)]
+    message = f"{name} is not part of the kernel language"
+    return Diagnostic(UnsupportedConstruct, message, place(pattern), hint)
+
+
+def _is_refused(pattern: ast.AST) -> bool:
+    if case_patterns.refusal(pattern) is not None:
+        return True
+    return type(pattern) in _REFUSED and case_patterns.case_of(pattern) is None
+
+
+def _left_out(node: ast.Match, place: Place) -> Iterator[Diagnostic]:
+    """A match over variants takes every value."""
+    left = missing(node) if case_patterns.has_cases(node) else []
+    if not left:
+        return
+    shown = [f"`{text_of(each)}`" for each in left[:_MOST_SHOWN]]
+    if len(left) > _MOST_SHOWN:
+        shown.append(f"{len(left) - _MOST_SHOWN} more")
+    listed = " and ".join([", ".join(shown[:-1]), shown[-1]] if shown[1:] else shown)
+    hint = "add a case for each, or `case _:`" if left[1:] else "add it, or `case _:`"
+    if any(case.guard is not None for case in node.cases):
+        hint += "; a case with a guard may be passed over"
+    yield Diagnostic(TypingError, f"this match leaves out {listed}", place(node), hint)
 
 
 def _outermost(node: ast.Match) -> Iterator[ast.AST]:
@@ -210,7 +261,7 @@ def _outermost(node: ast.Match) -> Iterator[ast.AST]:
     pending: list[ast.AST] = [case.pattern for case in reversed(node.cases)]
     while pending:
         pattern = pending.pop()
-        if type(pattern) in _REFUSED:
+        if _is_refused(pattern):
             yield pattern
         else:
             inner = [

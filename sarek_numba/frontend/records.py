@@ -16,6 +16,7 @@ from sarek_numba.frontend.extensions import PlacedArray, space_of
 from sarek_numba.frontend.weak import Type, class_of, tuple_of, type_of
 from sarek_numba.ir.records import dtype_of, leaf_at, leaves, type_at
 from sarek_numba.ir.types import ElementType, FixedArray, MemSpace, Record, Scalar
+from sarek_numba.ir.variants import canonical, is_variant, variant_name
 
 
 class RecordType(types.Type):  # type: ignore[misc] # Numba ships no types
@@ -41,7 +42,8 @@ class RecordType(types.Type):  # type: ignore[misc] # Numba ships no types
         self.readonly = readonly
         self.by_bytes = by_bytes
         self.path = path
-        super().__init__(f"record({', '.join(name for name, _ in self.record.fields)})")
+        name = variant_name(self.record)
+        super().__init__(name or f"record({', '.join(name for name, _ in self.record.fields)})")
 
     @property
     def record(self) -> Record:
@@ -58,6 +60,9 @@ class RecordType(types.Type):  # type: ignore[misc] # Numba ships no types
     @property
     def described(self) -> str:
         """The record in the words of an error message."""
+        name = variant_name(self.record)
+        if name is not None:
+            return f"a value of the variant {name}"
         if self.held != "reference":
             return "a record"
         return f"a reference to a {'read-only ' if self.readonly else ''}record"
@@ -95,8 +100,21 @@ class RecordMethod(types.Opaque):  # type: ignore[misc] # Numba ships no types
 
 
 def value_of(record: Record) -> RecordType:
-    """The type of a value."""
-    return RecordType(record, "value", MemSpace.LOCAL, by_bytes=False)
+    """The type of a value; that of a variant is one, wherever its cases lie in memory."""
+    return RecordType(canonical(record), "value", MemSpace.LOCAL, by_bytes=False)
+
+
+def is_variant_type(kind: Type) -> bool:
+    return isinstance(kind, RecordType) and is_variant(kind.record)
+
+
+def element_type(array: Type) -> Type:
+    """What `a[i]` is of: a variant is a value, any other record a reference."""
+    if not isinstance(array.dtype, RecordType):
+        return array.dtype
+    if is_variant_type(array.dtype):
+        return value_of(array.dtype.record)
+    return array.dtype.held_as("reference", array)
 
 
 def passed(kind: Type) -> Type:
@@ -122,7 +140,7 @@ def field_of(owner: RecordType, name: str) -> Type:
     kind = dict(owner.record.fields)[name]
     if isinstance(kind, Scalar):
         return type_of(kind)
-    if is_value(owner) and isinstance(kind, Record):
+    if isinstance(kind, Record) and (is_value(owner) or is_variant(kind)):
         return value_of(kind)
     if isinstance(kind, Record):
         return owner.within(name, owner.held)
@@ -138,9 +156,9 @@ def field_view(array: Type, name: str) -> Type | None:
     """The type of `p['x']`, the field of every element; None for a field of arrays of records."""
     element: RecordType = array.dtype
     owner = element.held_as("reference", array)
+    if isinstance(dict(owner.record.fields)[name], Record):
+        return array.copy(dtype=owner.within(name, "element"))
     kind = field_of(owner, name)
-    if isinstance(kind, RecordType):
-        return array.copy(dtype=kind.held_as("element"))
     if not isinstance(kind, types.Array):
         path = (*owner.path, name)
         aligned = not owner.by_bytes or leaf_at(owner.root, path).is_aligned
@@ -158,7 +176,7 @@ def _array(element: Type, ndim: int, layout: str, owner: RecordType, aligned: bo
 
 def alike(left: Record, right: Record) -> bool:
     """Whether two records have the same fields, wherever these lie."""
-    if len(left.fields) != len(right.fields):
+    if left.name != right.name or len(left.fields) != len(right.fields):
         return False
     pairs = zip(left.fields, right.fields, strict=True)
     return all(a == b and _alike(first, second) for (a, first), (b, second) in pairs)

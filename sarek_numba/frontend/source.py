@@ -24,7 +24,7 @@ from typing import Any
 
 from numba.core import ir
 
-from sarek_numba.frontend import covering, language, matching, patterns, unrolling
+from sarek_numba.frontend import case_patterns, covering, language, matching, patterns, unrolling
 from sarek_numba.frontend.tree import FunctionNode, all_nodes, parse
 from sarek_numba.span import Span
 
@@ -157,9 +157,11 @@ def read(function: FunctionType) -> Source:
     tree = parse(function)
     original = function
     nodes = all_nodes(tree)
+    case_patterns.resolve(nodes, lambda node: evaluate(node, original))
     if isinstance(tree, ast.FunctionDef) and _needs_rewriting(function, nodes):
         consumed = parse(function)  # rewriting changes the tree that it is given
         assert isinstance(consumed, ast.FunctionDef)
+        case_patterns.resolve(all_nodes(consumed), lambda node: evaluate(node, original))
         function = recompile(function, consumed)
     positions = tuple(function.__code__.co_positions())
     return Source(function, original, tree, positions, _tests(tree), _choices(nodes))

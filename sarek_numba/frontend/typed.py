@@ -393,6 +393,27 @@ class MakeRecord:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class MakeVariant:
+    """(the parts): a value of a variant, of its case of this number."""
+
+    case: int
+
+
+@dataclass(frozen=True, slots=True)
+class IsCase:
+    """(value of a variant): whether it is of the case of this number, a bool."""
+
+    case: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetPart:
+    """(value of a variant): the part at a path of fields; of use if the value is of that case."""
+
+    path: tuple[str, ...]
+
+
 What = (
     Constant
     | Binary
@@ -441,6 +462,9 @@ What = (
     | BindMethod
     | CopyRecord
     | MakeRecord
+    | MakeVariant
+    | IsCase
+    | GetPart
 )
 
 

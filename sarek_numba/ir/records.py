@@ -18,6 +18,14 @@ import numpy as np
 
 from sarek_numba.ir.layout import field_offset, layout_of
 from sarek_numba.ir.types import ElementType, FixedArray, Record, Scalar
+from sarek_numba.ir.variants import (
+    TAG_FIELD,
+    bundle,
+    name_of_dtype,
+    parts_of_dtype,
+    title,
+    titles,
+)
 
 _NAME = "dtype"
 _SCALARS = {
@@ -45,18 +53,34 @@ def record_of(dtype: np.dtype[Any]) -> Record:
     return record
 
 
+def kind_of(dtype: np.dtype[Any]) -> ElementType:
+    """The type of a number, record or variant, as a field of another. Raises InvalidRecord."""
+    return _field(dtype, "")
+
+
 def _record(dtype: np.dtype[Any], path: str) -> Record:
     assert dtype.names is not None
     assert dtype.fields is not None
     places = [(name, *dtype.fields[name][:2]) for name in dtype.names]
-    fields = tuple((name, _field(kind, f"{path}{name}")) for name, kind, _ in places)
     offsets = tuple(offset for _, _, offset in places)
+    if name_of_dtype(dtype) is not None:
+        return _variant(dtype, offsets, path)
+    fields = tuple((name, _field(kind, f"{path}{name}")) for name, kind, _ in places)
     _check_apart(places, path)
     plain = Record(_NAME, fields)
     layout = layout_of(plain)
     if layout.offsets == offsets and layout.size == dtype.itemsize:
         return plain
     return Record(_NAME, fields, offsets, dtype.itemsize)
+
+
+def _variant(dtype: np.dtype[Any], offsets: tuple[int, ...], path: str) -> Record:
+    """A variant; its cases may lie where they like, since only one of them has a value."""
+    fields: list[tuple[str, ElementType]] = [(TAG_FIELD, Scalar.INT32)]
+    for case, parts in parts_of_dtype(dtype):
+        kinds = tuple(_field(part, f"{path}{case}") for part in parts)
+        fields.append((case, bundle(kinds)))
+    return Record(title(name_of_dtype(dtype) or ""), tuple(fields), offsets, dtype.itemsize)
 
 
 def _field(dtype: np.dtype[Any], path: str) -> ElementType:
@@ -67,16 +91,20 @@ def _field(dtype: np.dtype[Any], path: str) -> ElementType:
         return FixedArray(_field(base, path), shape)
     if dtype.names is not None:
         if not dtype.names:
-            raise InvalidRecord(f"field '{path}' is a record without fields", "leave it out")
-        return _record(dtype, f"{path}.")
+            raise InvalidRecord(f"{_at(path)} is a record without fields", "leave it out")
+        return _record(dtype, f"{path}." if path else "")
     if not dtype.isnative:
         hint = "convert it with a.astype(a.dtype.newbyteorder('='))"
         order = dtype.byteorder
-        raise InvalidRecord(f"field '{path}' is {dtype.name} in the byte order {order!r}", hint)
+        raise InvalidRecord(f"{_at(path)} is {dtype.name} in the byte order {order!r}", hint)
     scalar = _SCALARS.get(dtype)
     if scalar is None:
-        raise InvalidRecord(f"field '{path}' is {dtype}, no type of a kernel", "use numbers")
+        raise InvalidRecord(f"{_at(path)} is {dtype}, no type of a kernel", "use numbers")
     return scalar
+
+
+def _at(path: str) -> str:
+    return f"field '{path}'" if path else "it"
 
 
 def _check_apart(places: list[tuple[str, np.dtype[Any], int]], path: str) -> None:
@@ -99,7 +127,9 @@ def dtype_of(record: Record) -> np.dtype[Any]:
             "formats": [_format(kind) for _, kind in record.fields],
             "offsets": list(layout.offsets),
             "itemsize": layout.size,
-        }
+            "titles": titles(record),
+        },
+        align=layout.alignment > 1,
     )
 
 
@@ -205,12 +235,16 @@ def unit_alignment(record: Record) -> int:
 
 
 def element_named(record: Record, offset: int) -> str:
-    """The number that holds a byte of a record, as the user writes it: `.pos.x`, `.v[2]`."""
+    """The number that holds a byte of a record, as the user writes it: `.pos.x`, `.v[2]`.
+
+    Of a variant several cases may have a number there.
+    """
+    found: list[str] = []
     for leaf in leaves(record):
         rest, text = offset - leaf.offset, ""
         for count, stride in zip(leaf.counts, leaf.strides, strict=True):
             at, rest = divmod(rest, stride)
             text += f"[{at}]" if 0 <= at < count else "?"
         if 0 <= rest < leaf.scalar.bits // 8 and "?" not in text:
-            return f".{'.'.join(leaf.path)}{text}"
-    return ""
+            found.append(f".{'.'.join(leaf.path)}{text}")
+    return " or ".join(found)

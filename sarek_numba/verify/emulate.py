@@ -20,6 +20,7 @@ from sarek_numba.frontend import language
 from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.hints import NONE, Hints
 from sarek_numba.frontend.registered import registered
+from sarek_numba.frontend.variants import CaseType, Variant
 from sarek_numba.ir.types import Pair, Scalar
 from sarek_numba.runtime.annotations import stated_of
 from sarek_numba.verify.emulation import patterns
@@ -141,6 +142,8 @@ class _Substitution:
 
     def value(self, value: Any) -> Any:
         """What an emulated function sees in place of a value of its surroundings."""
+        if isinstance(value, Variant | CaseType):
+            return value
         record = registered(value)
         if record is not None:
             return made_record(record)

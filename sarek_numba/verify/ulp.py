@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sarek_numba.ir.variants import name_of_dtype
+
 
 def ulp_distance(actual: npt.ArrayLike, expected: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Element by element, the number of floats between two arrays of one shape and type.
@@ -33,11 +35,24 @@ def ulp_distance(actual: npt.ArrayLike, expected: npt.ArrayLike) -> npt.NDArray[
 
 def _of_fields(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """For each record the largest distance of its fields; the bytes between them do not count."""
+    if name_of_dtype(a.dtype) is not None:
+        return _of_cases(a, b)
     worst = np.zeros(a.shape)
     for name in a.dtype.names or ():
         distance = ulp_distance(a[name], b[name])
         inner = tuple(range(a.ndim, distance.ndim))
         worst = np.maximum(worst, distance.max(axis=inner, initial=0.0) if inner else distance)
+    return worst
+
+
+def _of_cases(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """For each variant the distance of its parts; infinite where it is of two cases."""
+    worst = np.where(a["tag"] == b["tag"], 0.0, np.inf)
+    for tag, case in enumerate((a.dtype.names or ())[1:]):
+        here = (a["tag"] == tag) & (b["tag"] == tag)
+        distance = ulp_distance(a[case][here], b[case][here])
+        inner = tuple(range(1, distance.ndim))
+        worst[here] = distance.max(axis=inner, initial=0.0) if inner else distance
     return worst
 
 

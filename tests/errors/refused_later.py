@@ -60,10 +60,6 @@ def coopmat_config(x, n):
     shape = sarek.coopmat.Config(16, 16, 16)
 
 
-def variant_constructor(x, n):
-    shape = sarek.variant("Shape", Circle=sarek.float32)
-
-
 def match_class(x, n):
     match n:
         case 0:

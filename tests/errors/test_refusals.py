@@ -23,6 +23,7 @@ from tests.errors import (
     refused_records,
     refused_registered,
     refused_texts,
+    refused_variants,
     refused_warps,
 )
 
@@ -39,6 +40,7 @@ MODULES = (
     refused_records,
     refused_registered,
     refused_texts,
+    refused_variants,
     refused_warps,
 )
 PARTS = np.dtype(
@@ -71,6 +73,8 @@ def arguments(function):
     fixed_z.flags.writeable = False
     fixed_points = np.zeros(8, refused_records.POINT)
     fixed_points.flags.writeable = False
+    fixed_shapes = np.zeros(8, refused_variants.Shape.dtype)
+    fixed_shapes.flags.writeable = False
     made = {
         "x": np.arange(1, 9, dtype=np.float32),
         "n": 3,
@@ -86,6 +90,10 @@ def arguments(function):
         "points": np.zeros(8, refused_records.POINT),
         "fixed_points": fixed_points,
         "parts": np.zeros(8, PARTS),
+        "shapes": np.zeros(8, refused_variants.Shape.dtype),
+        "fixed_shapes": fixed_shapes,
+        "colors": np.zeros(8, refused_variants.Color.dtype),
+        "things": np.zeros(8, [("shape", refused_variants.Shape.dtype)]),
     }
     parameters = inspect.signature(function).parameters.values()
     return [made[p.name] for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]

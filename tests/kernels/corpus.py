@@ -19,6 +19,7 @@ from tests.kernels import (
     registered,
     texts,
     tuple_loops,
+    variants,
     warps,
 )
 from tests.kernels.case import Case
@@ -41,5 +42,6 @@ MODULES = (
     registered,
     texts,
     handovers,
+    variants,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

@@ -12,13 +12,13 @@ from numba.core import ir, types
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import element_scalar, is_complex
 from sarek_numba.frontend.extensions import SliceType
-from sarek_numba.frontend.lower import complexes, records, views
+from sarek_numba.frontend.lower import complexes, records, variants, views
 from sarek_numba.frontend.lower.convert import cast, constant_as, int64
 from sarek_numba.frontend.lower.parameters import record_store
 from sarek_numba.frontend.lower.program import Hoisted
 from sarek_numba.frontend.lower.values import NOTHING, Cell, RecordRef, TupleValue, Value, View
 from sarek_numba.frontend.lower.variables import is_temporary, user_name
-from sarek_numba.frontend.records import RecordType
+from sarek_numba.frontend.records import RecordType, is_value
 from sarek_numba.ir.layout import layout_of
 from sarek_numba.ir.nodes import (
     ArrayCreate,
@@ -65,7 +65,9 @@ def lower_array_operation(
                 return complexes.read_element(view, _indices(view, items), span)
             flat = _flat(view, items, span)
             if view.records is not None:
-                return replace(view.records, indices=(*view.records.indices, Cell(flat)))
+                place = replace(view.records, indices=(*view.records.indices, Cell(flat)))
+                is_loaded = is_value(operation.result)  # a variant
+                return variants.load(lowering, place, span) if is_loaded else place
             return Cell(records.read_element(lowering, view, flat, span))
         case t.SetItem():
             view, items = _indexed(lowering, operation)

@@ -34,7 +34,9 @@ from sarek_numba.frontend.regions import Arm, Choose, Node, Statement, Structure
 from sarek_numba.frontend.structure import is_for
 from sarek_numba.frontend.weak import constant_of, is_number, scalar_of
 from sarek_numba.ir.nodes import Expr, ExprStmt, Var, VarRef, constant
+from sarek_numba.ir.records import type_at
 from sarek_numba.ir.types import BOOL, PART_NAMES, UNIT, ElementType
+from sarek_numba.ir.variants import is_variant
 from sarek_numba.span import Span
 
 
@@ -296,6 +298,8 @@ class FunctionLowering:
         if isinstance(value, View):
             words |= {id(cell): f"{word}_shape{k}" for k, cell in enumerate(value.shape)}
             words |= {id(cell): f"{word}_stride{k}" for k, cell in enumerate(value.strides)}
+        if isinstance(value, RecordRef):
+            words |= {id(cell): ".".join((word, *p)) for p, cell in value.store.cells.items()}
         for cell in cells_of(value):
             self.emitter.bind_cell(cell, words.get(id(cell), word))
         self.environment[name] = value
@@ -379,6 +383,11 @@ class FunctionLowering:
     def choose_record(
         self, condition: Expr, then: RecordRef, orelse: RecordRef, statement: Choose
     ) -> RecordRef:
+        from sarek_numba.frontend.lower import variants
+
+        if is_variant(type_at(then.store.record, then.path)):
+            condition = self.emitter.bind(condition)
+            return variants.choose(self, condition, then, orelse, self.span(statement))
         if then.store is not orelse.store or then.path != orelse.path:
             raise self.refuse(
                 "a conditional expression that chooses between records",

@@ -11,12 +11,12 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numba.core import ir, types
 
 from sarek_numba.frontend import typed as t
-from sarek_numba.frontend.lower import views
+from sarek_numba.frontend.lower import variants, views
 from sarek_numba.frontend.lower.convert import cast, int64
 from sarek_numba.frontend.lower.operators import add, multiply
 from sarek_numba.frontend.lower.values import (
@@ -52,6 +52,7 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.records import Leaf, Path, leaf_at, leaves, type_at
 from sarek_numba.ir.types import INT64, Array, FixedArray, Kind, MemSpace, Record, Scalar
+from sarek_numba.ir.variants import is_variant
 from sarek_numba.span import Span
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def lower_record_operation(
             return made
         case t.MakeRecord(names):
             return _make(lowering, operation, names, statement)
+        case t.MakeVariant() | t.IsCase() | t.GetPart():
+            return variants.lower_variant(lowering, operation, statement)
         case _:
             raise lowering.refuse(f"{type(operation.what).__name__} in a kernel", statement)
 
@@ -158,10 +161,14 @@ def write_element(
         _disperse(lowering, view.base, flat, value, view.packed, span)
 
 
-def _read(
+def read(
     lowering: FunctionLowering, store: RecordStore, leaf: Leaf, indices: tuple[Expr, ...],
     span: Span | None,
 ) -> Expr:  # fmt: skip
+    """A number of a record."""
+    cell = store.cells.get(leaf.path)
+    if cell is not None:
+        return cell.expr
     found = _steps(store, leaf)
     if not found.steps:
         return VarRef(found.base, span=span)
@@ -171,7 +178,7 @@ def _read(
     return _assembled(lowering, found.base, address, found.packed, span)
 
 
-def _write(
+def write(
     lowering: FunctionLowering, store: RecordStore, leaf: Leaf, indices: tuple[Expr, ...],
     value: Expr, span: Span | None,
 ) -> None:  # fmt: skip
@@ -242,7 +249,9 @@ def _field(lowering: FunctionLowering, owner: RecordRef, name: str, span: Span) 
     match kind:
         case Scalar():
             leaf = leaf_at(store.record, path)
-            return Cell(_read(lowering, store, leaf, _expressions(owner), span))
+            return Cell(read(lowering, store, leaf, _expressions(owner), span))
+        case Record() if is_variant(kind):
+            return variants.load(lowering, replace(owner, path=path), span)
         case Record():
             return replace(owner, path=path)
         case FixedArray(element=Scalar(), shape=shape):
@@ -259,10 +268,16 @@ def _field(lowering: FunctionLowering, owner: RecordRef, name: str, span: Span) 
                 packed=found.packed,
             )
         case FixedArray(shape=shape):
-            whole = views.whole(store.variables[0], [int64(extent) for extent in shape])
+            whole = views.whole(_named(store, path), [int64(extent) for extent in shape])
             return replace(whole, records=replace(owner, path=path))
         case _:
             raise AssertionError(f"a field of type {kind}")
+
+
+def _named(store: RecordStore, path: Path) -> Var:
+    """What names an array of records within a record: one of its numbers' bases."""
+    below = (var for found, var in store.apart.items() if found[: len(path)] == path)
+    return next(below, store.variables[0])
 
 
 def _field_view(lowering: FunctionLowering, operation: t.Operation, name: str) -> Value:
@@ -303,14 +318,15 @@ def _set_field(
         return store_record(lowering, replace(owner, path=path), argument, span)
     leaf = leaf_at(owner.store.record, path)
     value = cast(lowering.number(argument, wanted), leaf.scalar, span=span)
-    if _is_memory(owner.store, leaf):
+    if _steps(owner.store, leaf).steps:
         lowering.emitter.settle_memory()
-    _write(lowering, owner.store, leaf, _expressions(owner), value, span)
+    write(lowering, owner.store, leaf, _expressions(owner), value, span)
     return NOTHING
 
 
-def _is_memory(store: RecordStore, leaf: Leaf) -> bool:
-    return bool(_steps(store, leaf).steps)
+def is_memory(store: RecordStore) -> bool:
+    """Whether records lie in an array, rather than in variables of their own."""
+    return bool(store.bases) or store.is_array
 
 
 # --- whole records --------------------------------------------------------------------------------
@@ -335,45 +351,69 @@ def _parts(ref: RecordRef) -> Iterator[tuple[Leaf, tuple[int, ...]]]:
 def copy_record(
     lowering: FunctionLowering, target: RecordRef, source: RecordRef, span: Span
 ) -> None:
-    """Store every number of a record: all are read before the first is written, but for arrays."""
+    """Store every number of a record: all are read before the first is written, but for arrays.
+
+    Of a variant only the tag and the case that it is of are read from memory, and written to it.
+    """
     emitter = lowering.emitter
     for cell in (*target.indices, *source.indices):
         emitter.bind_cell(cell)
     emitter.settle_memory()
-    moves: list[tuple[Leaf, tuple[Expr, ...], Expr]] = []
+    tags = variants.Tags(lowering, source, span)
+    moves: list[tuple[Leaf, tuple[Expr, ...], Expr, Expr]] = []
     long: list[tuple[Leaf, Leaf, tuple[int, ...]]] = []
     for (ours, counts), (theirs, _) in zip(_parts(target), _parts(source), strict=True):
         if math.prod(counts) > _MOST_UNROLLED:
             long.append((ours, theirs, counts))
             continue
-        for indices in itertools.product(*map(range, counts)):
+        for indices in variants.keys(counts):
             inner = tuple(map(int64, indices))
             from_here = (*_expressions(source), *inner)
-            value = emitter.bind(_read(lowering, source.store, theirs, from_here, span))
-            moves.append((ours, (*_expressions(target), *inner), value))
-    for leaf, place, value in moves:
-        _write(lowering, target.store, leaf, place, value, span)
+            value, guard = tags.value(theirs, from_here, indices)
+            moves.append((ours, (*_expressions(target), *inner), emitter.bind(value), guard))
+    for _, group in itertools.groupby(moves, key=lambda move: id(move[3])):
+        together = list(group)
+
+        def write_all(together: list[Any] = together) -> None:
+            for leaf, place, value, _ in together:
+                write(lowering, target.store, leaf, place, value, span)
+
+        _write_guarded(lowering, target.store, together[0][3], write_all, span)
     for ours, theirs, counts in long:
-        _in_loops(
-            lowering,
-            counts,
-            lambda inner, ours=ours, theirs=theirs: _write(  # type: ignore[misc] # bound now
-                lowering,
-                target.store,
-                ours,
-                (*_expressions(target), *inner),
-                _read(lowering, source.store, theirs, (*_expressions(source), *inner), span),
-                span,
-            ),
-            span,
-        )
+
+        def each(inner: tuple[Expr, ...], ours: Leaf = ours, theirs: Leaf = theirs) -> None:
+            from_here = (*_expressions(source), *inner)
+            value, guard = tags.value(theirs, from_here, None)
+            there = (*_expressions(target), *inner)
+
+            def write_one() -> None:
+                write(lowering, target.store, ours, there, value, span)
+
+            _write_guarded(lowering, target.store, guard, write_one, span)
+
+        tags.prepare(theirs, _expressions(source))
+        in_loops(lowering, counts, each, span)
 
 
-def _in_loops(
+def _write_guarded(
+    lowering: FunctionLowering,
+    store: RecordStore,
+    guard: Expr,
+    write_all: Callable[[], None],
+    span: Span,
+) -> None:
+    """Write to memory if the guard holds; to variables in any case."""
+    if is_memory(store):
+        variants.guarded(lowering, guard, write_all, span)
+    else:
+        write_all()
+
+
+def in_loops(
     lowering: FunctionLowering,
     counts: tuple[int, ...],
     each: Callable[[tuple[Expr, ...]], None],
-    span: Span,
+    span: Span | None,
     inner: tuple[Expr, ...] = (),
 ) -> None:
     """Do something for each tuple of indices below the counts."""
@@ -382,7 +422,7 @@ def _in_loops(
         return
     var = lowering.ids.var("k", INT64)
     with lowering.emitter.body() as collected:
-        _in_loops(lowering, counts[1:], each, span, (*inner, VarRef(var)))
+        in_loops(lowering, counts[1:], each, span, (*inner, VarRef(var)))
     body: tuple[Stmt, ...] = tuple(collected)
     bounds = int64(0), int64(counts[0]), int64(1)
     lowering.emitter.emit(For(var, *bounds, Direction.UPTO, body, span=span))
@@ -423,22 +463,23 @@ def _make(
             numbers[name] = lowering.emitter.bind(value)
     for leaf in leaves(record):
         if leaf.path[0] not in names:
-            _clear(lowering, made, leaf, span)
+            clear(lowering, made, leaf, span)
         elif leaf.path[0] in numbers:
-            _write(lowering, made.store, leaf, (), numbers[leaf.path[0]], span)
+            write(lowering, made.store, leaf, (), numbers[leaf.path[0]], span)
     for name, argument, wanted in zip(names, operation.arguments, operation.operands, strict=True):
         if isinstance(wanted, RecordType):
             store_record(lowering, replace(made, path=(name,)), argument, span)
     return made
 
 
-def _clear(lowering: FunctionLowering, made: RecordRef, leaf: Leaf, span: Span) -> None:
+def clear(lowering: FunctionLowering, made: RecordRef, leaf: Leaf, span: Span) -> None:
+    """Set a number, or an array of them, to zero."""
     zero = constant(leaf.scalar, 0)
     lowering.emitter.settle_memory()
-    _in_loops(
+    in_loops(
         lowering,
         leaf.counts,
-        lambda inner: _write(lowering, made.store, leaf, inner, zero, span),
+        lambda inner: write(lowering, made.store, leaf, inner, zero, span),
         span,
     )
 
@@ -468,10 +509,11 @@ def numbers_of(lowering: FunctionLowering, value: RecordRef) -> list[Expr]:
             lowering.current,
             "pass the array and the index",
         )
+    tags = variants.Tags(lowering, value, None)
     for leaf, counts in parts:
-        for indices in itertools.product(*map(range, counts)):
+        for indices in variants.keys(counts):
             place = (*_expressions(value), *map(int64, indices))
-            found.append(_read(lowering, value.store, leaf, place, None))
+            found.append(tags.value(leaf, place, indices)[0])
     return found
 
 
@@ -497,7 +539,7 @@ def owned(lowering: FunctionLowering, value: Value, kind: types.Type, name: str)
     for leaf in leaves(record):
         for indices in itertools.product(*map(range, leaf.counts)):
             place = tuple(map(int64, indices))
-            _write(lowering, made.store, leaf, place, next(numbers), None)
+            write(lowering, made.store, leaf, place, next(numbers), None)
     return made
 
 
@@ -527,19 +569,19 @@ def copy_phi(
     span = lowering.span(phi)
     for (ours, counts), (theirs, _) in zip(_parts(known), _parts(value), strict=True):
         if not counts:
-            read = _read(lowering, value.store, theirs, _expressions(value), span)
-            moves.append((known.store.apart[ours.path], Cell(read), phi))
+            number = read(lowering, value.store, theirs, _expressions(value), span)
+            moves.append((known.store.apart[ours.path], Cell(number), phi))
             continue
         lowering.emitter.settle_memory()
-        _in_loops(
+        in_loops(
             lowering,
             counts,
-            lambda inner, ours=ours, theirs=theirs: _write(  # type: ignore[misc] # bound now
+            lambda inner, ours=ours, theirs=theirs: write(  # type: ignore[misc] # bound now
                 lowering,
                 known.store,
                 ours,
                 inner,
-                _read(lowering, value.store, theirs, (*_expressions(value), *inner), span),
+                read(lowering, value.store, theirs, (*_expressions(value), *inner), span),
                 span,
             ),
             span,

@@ -7,7 +7,7 @@ holds cells: tuples, views of arrays, ranges, iterators, slices.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sarek_numba.ir.nodes import ArrayRead, Cast, Const, Expr, Index, Var, VarRef
 from sarek_numba.ir.records import Path
@@ -77,13 +77,15 @@ class RecordStore:
 
     Either all lie in memory as the layout of `record` says, which is accessed through a base for
     each type of number (`bases`), or each number of a record has an array or a variable of its own
-    (`apart`, by the path of its field).
+    (`apart`, by the path of its field). A value that does not change needs no variables: `cells`
+    has its numbers.
     """
 
     record: Record
     bases: dict[Scalar, Var]
     apart: dict[Path, Var]
     is_array: bool
+    cells: dict[Path, Cell] = field(default_factory=dict)
 
     @property
     def variables(self) -> list[Var]:
@@ -153,8 +155,9 @@ def cells_of(value: Value) -> Iterator[Cell]:
             yield from strides
             if value.records is not None:
                 yield from value.records.indices
-        case RecordRef(indices=indices):
+        case RecordRef(store=store, indices=indices):
             yield from indices
+            yield from store.cells.values()
         case RangeValue(first=first, stop=stop, step=step):
             yield from (first, stop, step)
         case IteratorValue(source):

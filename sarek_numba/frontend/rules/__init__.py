@@ -13,6 +13,7 @@ from sarek_numba.frontend.rules import (
     operators,
     records,
     types,
+    variants,
     warps,
 )
 from sarek_numba.frontend.rules.registry import Rule, lookup
@@ -32,5 +33,6 @@ __all__ = [
     "operators",
     "records",
     "types",
+    "variants",
     "warps",
 ]

@@ -19,7 +19,7 @@ from sarek_numba.frontend.extensions import (
 )
 from sarek_numba.frontend.hints import current
 from sarek_numba.frontend.language import Axes
-from sarek_numba.frontend.records import RecordType
+from sarek_numba.frontend.records import RecordType, element_type, is_variant_type
 from sarek_numba.frontend.rules import records
 from sarek_numba.frontend.rules.complexes import part_view, storable
 from sarek_numba.frontend.rules.exact import check_exact
@@ -78,8 +78,7 @@ def indexed(array: Type, index: Type) -> Type:
     slices = sum(isinstance(item, SliceType) for item in items)
     ndim = array.ndim - len(items) + slices
     if ndim == 0:
-        is_record = isinstance(array.dtype, RecordType)
-        return array.dtype.held_as("reference", array) if is_record else array.dtype
+        return element_type(array)
     return array.copy(ndim=ndim, layout=_layout_of_view(array, items))
 
 
@@ -250,6 +249,8 @@ def check_stored(value: Type, element: Type) -> None:
             hint = "name an element of it, as in a[i]"
         elif isinstance(value, types.BaseTuple):
             hint = "store its items one by one"
+        elif is_variant_type(value):
+            hint = "match it, and store a part of it"
         raise Refusal(f"{describe(value)} cannot be stored in an array of {element}", hint)
     check_fit(value, element)
     if current().strict:

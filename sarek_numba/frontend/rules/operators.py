@@ -13,7 +13,7 @@ from sarek_numba.errors import ConstantOverflow
 from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.language import Axes
-from sarek_numba.frontend.records import RecordType
+from sarek_numba.frontend.records import RecordType, is_variant_type
 from sarek_numba.frontend.rules.registry import name_of, rule
 from sarek_numba.frontend.typed import (
     Binary,
@@ -125,6 +125,8 @@ def require_numbers(function: Any, *operands: Type) -> None:
     hint = "use numbers"
     if any(map(is_complex, operands)):
         hint = _hint_on_complex(function)
+    elif any(map(is_variant_type, operands)):
+        hint = "match it, and use its parts"
     elif any(isinstance(operand, RecordType) for operand in operands):
         hint = "use its fields"
     elif any(isinstance(operand, types.Array) for operand in operands):

@@ -17,9 +17,11 @@ from sarek_numba.frontend.records import (
     alike,
     field_of,
     field_view,
+    is_variant_type,
     value_of,
 )
 from sarek_numba.frontend.rules.registry import rule
+from sarek_numba.frontend.rules.variants import check_variant, refused_read
 from sarek_numba.frontend.typed import (
     BindMethod,
     Constant,
@@ -35,6 +37,7 @@ from sarek_numba.frontend.typed import (
 from sarek_numba.frontend.weak import Refusal, describe, is_number, operand
 from sarek_numba.ir.records import InvalidRecord, record_of
 from sarek_numba.ir.types import Record
+from sarek_numba.ir.variants import is_variant
 
 METHODS = ("copy", "dtype")
 
@@ -51,7 +54,9 @@ def record_type(dtype: np.dtype[Any]) -> RecordType:
 
 
 def require_field(owner: RecordType, name: str) -> None:
-    """Refuse a name that no field has."""
+    """Refuse a name that no field has, and what is no field but a case."""
+    if is_variant_type(owner):
+        raise refused_read(owner)
     if name not in owner.names:
         from sarek_numba.frontend.context import closest
 
@@ -61,6 +66,8 @@ def require_field(owner: RecordType, name: str) -> None:
 
 def attribute(owner: RecordType, name: str) -> Operation:
     """`r.x`, where methods hide fields as in NumPy."""
+    if is_variant_type(owner):
+        raise refused_read(owner)
     if name == "copy":
         return Operation(BindMethod(), (owner,), RecordMethod(owner))
     if name == "dtype":
@@ -127,7 +134,7 @@ def set_attribute(owner: Type, name: str, value: Type) -> Operation:
             "store into an element of an array, or into a field of a record",
             UnsupportedConstruct,
         )
-    if name in METHODS:
+    if name in METHODS and not is_variant_type(owner):
         raise Refusal(f"{name!r} is an attribute of every record", f"write r[{name!r}]")
     require_field(owner, name)
     return set_field(owner, name, value, 1)
@@ -154,12 +161,17 @@ def _check_stored(value: Type, kind: Type, name: str) -> None:
             f"the field {name!r} is an array, and a store goes into one element",
             f"write r.{name}[k] = ... in a loop",
         )
+    check_part(value, kind, f"the field {name!r}")
+
+
+def check_part(value: Type, kind: Type, where: str) -> None:
+    """Refuse what is no record, variant or number of a kind."""
     if isinstance(kind, RecordType):
-        check_record(value, kind.record, f"the field {name!r}")
+        check_record(value, kind.record, where)
         return
     if not is_number(value):
         raise Refusal(
-            f"{describe(value)} cannot be stored in the field {name!r}, a {kind}",
+            f"{describe(value)} cannot be stored in {where}, a {kind}",
             "store a number",
         )
     from sarek_numba.frontend.rules.arrays import check_stored  # arrays know of records
@@ -171,9 +183,12 @@ def _check_stored(value: Type, kind: Type, name: str) -> None:
 
 
 def check_record(value: Type, record: Record, where: str) -> None:
-    """Refuse what is no record with the fields of `record`."""
+    """Refuse what is no record with the fields of `record`, or of its variant."""
+    if is_variant(record):
+        check_variant(value, record, where)
+        return
     names = ", ".join(name for name, _ in record.fields)
-    if not isinstance(value, RecordType):
+    if not isinstance(value, RecordType) or is_variant_type(value):
         raise Refusal(
             f"{describe(value)} cannot be stored in {where}, a record of {names}",
             "store a record, as sarek.record(dtype)(...) makes one",

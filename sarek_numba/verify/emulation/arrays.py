@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sarek_numba.frontend.hints import NONE, Hints
+from sarek_numba.frontend.variants import VariantValue, copy_record, decode, encode, variant_of
 from sarek_numba.verify.emulation.numbers import convert
 
 
@@ -61,14 +62,16 @@ class EmulatedArray:
         item = self.array[index]
         if isinstance(item, np.void):  # NumPy would give a view in some cases, a copy in others
             subscripts = index if isinstance(index, tuple) else (index,)
-            return EmulatedRecord(self.array[(*subscripts, ...)], self.hints)
+            return structured(self.array[(*subscripts, ...)], self.hints)
         return EmulatedArray(item, self.hints) if isinstance(item, np.ndarray) else item
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if isinstance(value, EmulatedRecord):
-            self.array[self._placed(index)] = value.array
+        index = self._placed(index)
+        if isinstance(value, EmulatedRecord | VariantValue):
+            subscripts = index if isinstance(index, tuple) else (index,)
+            store(value, self.array[(*subscripts, ...)])
             return
-        self.array[self._placed(index)] = convert(value, self.array.dtype)
+        self.array[index] = convert(value, self.array.dtype)
 
     def _placed(self, index: Any) -> Any:
         """The index as the kernel's hints have it: NumPy's own without any."""
@@ -88,6 +91,19 @@ class EmulatedArray:
         if not 0 <= place < extent:
             raise IndexError(f"index {item} is out of range for an axis of {extent} elements")
         return place
+
+
+def structured(place: npt.NDArray[Any], hints: Hints = NONE) -> Any:
+    """What is in a place: a record, which is a reference, or the value of a variant."""
+    return EmulatedRecord(place, hints) if variant_of(place.dtype) is None else decode(place)
+
+
+def store(value: EmulatedRecord | VariantValue, place: npt.NDArray[Any]) -> None:
+    """Store a record or a variant into a place."""
+    if isinstance(value, EmulatedRecord):
+        copy_record(place, value.array.copy())
+    else:
+        encode(value, place)
 
 
 class EmulatedRecord:
@@ -112,11 +128,11 @@ class EmulatedRecord:
         field = self.array[name]
         if field.ndim:
             return EmulatedArray(field, self.hints)
-        return EmulatedRecord(field, self.hints) if field.dtype.names else field[()]
+        return structured(field, self.hints) if field.dtype.names else field[()]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if isinstance(value, EmulatedRecord):
-            self.array[name] = value.array
+        if isinstance(value, EmulatedRecord | VariantValue):
+            store(value, self.array[name])
             return
         self.array[name] = convert(value, self.array.dtype[name])
 

@@ -20,7 +20,7 @@ from sarek_numba.errors import BarrierDivergence, WarpDivergence
 from sarek_numba.frontend import language
 from sarek_numba.frontend.hints import NONE, Hints
 from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope, WarpOp
-from sarek_numba.verify.emulation.arrays import EmulatedArray, poisoned
+from sarek_numba.verify.emulation.arrays import EmulatedArray, EmulatedRecord, poisoned
 from sarek_numba.verify.emulation.numbers import convert
 from sarek_numba.verify.emulation.warps import Request, answers
 
@@ -160,6 +160,12 @@ class EmulatedThread:
         frozen = np.array(array)
         frozen.flags.writeable = False
         return EmulatedArray(frozen, self._state.hints)
+
+    def record(self, array: Any) -> EmulatedRecord:
+        return EmulatedRecord(array, self._state.hints)
+
+    def number(self, value: Any, dtype: np.dtype[Any]) -> Any:
+        return convert(value, dtype)
 
     def atomic(self, op: AtomicOp, array: Any, index: Any, value: Any, compare: Any) -> Any:
         old: Any = None if op is AtomicOp.STORE else array[index]
