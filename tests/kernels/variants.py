@@ -180,7 +180,6 @@ Node = sarek.variant(
     Product=(sarek.int32, sarek.int32),
     Choice=(sarek.int32, sarek.int32, sarek.int32),
 )
-MOST_NODES = 12
 
 
 @sarek.function
@@ -202,13 +201,11 @@ def evaluated(nodes, values, k, x):
 
 
 @sarek.kernel
-def evaluate(out, nodes, arguments):
-    values = sarek.local.array(MOST_NODES, sarek.float64)
+def evaluate(values, nodes, arguments):
     i = sarek.global_idx.x
     if i < len(arguments):
         for k in range(len(nodes)):
-            values[k] = evaluated(nodes, values, k, arguments[i])
-        out[i] = values[len(nodes) - 1]
+            values[i, k] = evaluated(nodes, values[i], k, arguments[i])
 
 
 @corpus.add(evaluate)
@@ -225,8 +222,10 @@ def an_expression_of_nodes(rng):
     )
     x = rng.normal(size=30)
     square = x * x + 0.25
-    expected = np.where(x > 0, square, -square)
-    return Launch(2, 16, (poison(30, np.float64), nodes, x), (expected, None, None))
+    chosen = np.where(x > 0, square, -square)
+    columns = [x, np.full(30, 0.25), x * x, square, -square, chosen]
+    arguments = (poison((30, 6), np.float64), nodes, x)
+    return Launch(2, 16, arguments, (np.stack(columns, 1), None, None))
 
 
 # --- records in variants in records ---------------------------------------------------------------
