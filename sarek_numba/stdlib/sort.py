@@ -1,14 +1,21 @@
 """Stable radix sort, of keys alone and of keys with values.
 
-Least significant digit first, eight bits a pass. A pass counts the digits of each segment, adds the
-counts up in the order (digit, segment), and moves every element to the place that its digit counts
-next. Passes in which all digits are equal are left out. Keys are sorted as unsigned patterns:
-signed ones with the sign flipped; of floats the negative ones complemented, both zeros one pattern
-and all NaN the last, so that the order is that of `np.sort(kind="stable")`, bits untouched.
+The keys are divided by their highest bits into buckets, in order: each segment counts its keys, the
+counts are added up in the order (bucket, segment), and every key moves to the place that its bucket
+counts next. Then each bucket, which lies in a cache by now, is sorted for itself by its lower bits,
+least significant digit first; digits that are all equal are left out, and a few keys are sorted by
+insertion.
+
+Integers are compared as unsigned distances from the least key, so that keys of a small range have
+as many buckets as others. Of floats the negative ones, the zeros, the positive ones and the NaN
+have buckets of their own, in which nothing but the pattern counts, and of zeros and NaN nothing at
+all: so the order is that of `np.sort(kind="stable")`, bits untouched.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,78 +31,215 @@ from sarek_numba.stdlib.arguments import (
     segments,
 )
 
-DIGITS = 256
+# Bits of an integer and of a float that choose its bucket, and of a digit within one, at most. Of a
+# float the sign and the exponent are most of them. Below so many keys there are fewer counters.
+MANY = 1 << 14
+WHOLE_BITS, FLOAT_BITS, DIGIT_BITS = 9, 12, 10
+FEWER_BITS, FEWER_DIGIT_BITS = 5, 8
+BUCKETS = (2 << FLOAT_BITS) + 2  # at most: of negative floats, zeros, positive ones, NaN
+FEW = 24  # keys that are sorted by insertion
 _MOST = 2**32 - 1  # places are counted in uint32
 
 
 @sarek.function
-def _digit(key: Any, sign: Any, infinity: Any, shift: Any) -> Any:
-    """The digit at `shift` of a key as an unsigned pattern; `infinity` None is an integer's."""
+def _bucket(key: Any, base: Any, infinity: Any, shift: Any, mask: Any) -> Any:
+    """The bucket of a key; `infinity`, the pattern of that float, is None for an integer.
+
+    `base` is the least key of integers, and the sign bit of floats. Buckets of floats are numbered
+    from negative ones by way of zeros and positive ones to NaN.
+    """
     if infinity is None:
-        return int(((key ^ sign) >> shift) & 255)
-    ordered = key | sign
-    if key & sign != 0:
-        ordered = ~key
-    magnitude = key & ~sign
-    if magnitude == 0:
-        ordered = sign
-    if magnitude > infinity:
-        ordered = ~(key ^ key)
-    return int((ordered >> shift) & 255)
+        return int(((key - base) >> shift) & mask)
+    magnitude = key & ~base
+    zeros = int(mask) + 1
+    is_negative = key & base != 0
+    flip = ~(key ^ key) if is_negative else key ^ key
+    bucket = int(((key ^ flip) >> shift) & mask)
+    bucket = bucket if is_negative else bucket + zeros + 1
+    bucket = zeros if magnitude == 0 else bucket
+    return 2 * zeros + 1 if magnitude > infinity else bucket
 
 
 @sarek.kernel
-def count_digits(
-    counts: Any, keys: Any, sign: Any, infinity: Any, shift: Any, segment: Any
+def extremes(lows: Any, highs: Any, keys: Any, segment: Any) -> None:
+    """The least and the greatest integer of each segment."""
+    first = sarek.block_idx.x * int(segment)
+    last = min(first + int(segment), len(keys))
+    low = high = keys[first]
+    for i in range(first + 1, last):
+        low = min(low, keys[i])
+        high = max(high, keys[i])
+    lows[sarek.block_idx.x] = low
+    highs[sarek.block_idx.x] = high
+
+
+@sarek.kernel
+def differing_bits(differing: Any, keys: Any, segment: Any) -> None:
+    """The bits in which patterns of each segment differ from the first of all."""
+    first = sarek.block_idx.x * int(segment)
+    last = min(first + int(segment), len(keys))
+    known = keys[0]
+    found = known ^ known
+    for i in range(first, last):
+        found |= keys[i] ^ known
+    differing[sarek.block_idx.x] = found
+
+
+@sarek.kernel(wraparound=False)
+def count_buckets(
+    counts: Any, keys: Any, base: Any, infinity: Any, shift: Any, mask: Any, segment: Any
 ) -> None:
-    """counts[digit * segments + segment]: how often a digit occurs in a segment."""
-    here = sarek.shared.array(DIGITS, sarek.uint32)
-    for digit in range(DIGITS):
-        here[digit] = 0
+    """counts[bucket, segment]: how many keys of a segment are of a bucket."""
+    here = sarek.shared.array(BUCKETS, sarek.uint32)
+    buckets = counts.shape[0]
+    for bucket in range(buckets):
+        here[bucket] = 0
     first = sarek.block_idx.x * int(segment)
     last = min(first + int(segment), len(keys))
     for i in range(first, last):
-        digit = _digit(keys[i], sign, infinity, shift)
-        here[digit] += 1
-    for digit in range(DIGITS):
-        counts[digit * sarek.grid_dim.x + sarek.block_idx.x] = here[digit]
+        bucket = _bucket(keys[i], base, infinity, shift, mask)
+        here[bucket] += 1
+    for bucket in range(buckets):
+        counts[bucket, sarek.block_idx.x] = here[bucket]
 
 
 @sarek.kernel
-def start_digits(starts: Any, counts: Any, occupied: Any) -> None:
-    """The exclusive sum of the counts, and how many digits occur at all; one thread."""
+def start_buckets(starts: Any, bounds: Any, counts: Any) -> None:
+    """Where each bucket begins, and the part of it that a segment gives; one thread."""
     total = sarek.uint32(0)
-    digits = 0
-    segments = len(counts) // DIGITS
-    for digit in range(DIGITS):
-        before = total
-        for i in range(digit * segments, (digit + 1) * segments):
-            starts[i] = total
-            total += counts[i]
-        if total != before:
-            digits += 1
-    occupied[0] = digits
+    buckets, segments = counts.shape
+    for bucket in range(buckets):
+        bounds[bucket] = total
+        for segment in range(segments):
+            starts[bucket, segment] = total
+            total += counts[bucket, segment]
+    bounds[buckets] = total
 
 
-@sarek.kernel
-def move_digits(
-    out: Any, keys: Any, values_out: Any, values: Any, starts: Any, sign: Any, infinity: Any,
-    shift: Any, segment: Any,
+@sarek.kernel(wraparound=False)
+def move_to_buckets(
+    out: Any, keys: Any, values_out: Any, values: Any, starts: Any, base: Any, infinity: Any,
+    shift: Any, mask: Any, segment: Any,
 ) -> None:  # fmt: skip
-    """Put each element of a segment at the next place of its digit."""
-    places = sarek.shared.array(DIGITS, sarek.uint32)
-    for digit in range(DIGITS):
-        places[digit] = starts[digit * sarek.grid_dim.x + sarek.block_idx.x]
+    """Put each key of a segment at the next place of its bucket."""
+    places = sarek.shared.array(BUCKETS, sarek.uint32)
+    for bucket in range(starts.shape[0]):
+        places[bucket] = starts[bucket, sarek.block_idx.x]
     first = sarek.block_idx.x * int(segment)
     last = min(first + int(segment), len(keys))
     for i in range(first, last):
         key = keys[i]
-        digit = _digit(key, sign, infinity, shift)
+        bucket = _bucket(key, base, infinity, shift, mask)
+        place = places[bucket]
+        places[bucket] = place + 1
+        out[place] = key
+        if values is not None:
+            values_out[place] = values[i]
+
+
+@sarek.function
+def _bits(key: Any, base: Any, flip: Any) -> Any:
+    """What keys of one bucket are compared by."""
+    return (key - base) ^ flip
+
+
+@sarek.function
+def _move_by_digit(
+    out: Any, keys: Any, values_out: Any, values: Any, first: Any, last: Any, places: Any, row: Any,
+    shift: Any, mask: Any, base: Any, flip: Any,
+) -> None:  # fmt: skip
+    """Put each key of a bucket at the next place of its digit."""
+    for i in range(first, last):
+        key = keys[i]
+        digit = row + int((_bits(key, base, flip) >> (shift & (8 * key.dtype.itemsize - 1))) & mask)
         place = places[digit]
         places[digit] = place + 1
         out[place] = key
         if values is not None:
             values_out[place] = values[i]
+
+
+@sarek.function
+def _insert(keys: Any, values: Any, first: Any, last: Any, base: Any, flip: Any) -> None:
+    """Sort a few keys."""
+    for i in range(first + 1, last):
+        j = i
+        while j > first and _bits(keys[j - 1], base, flip) > _bits(keys[j], base, flip):
+            keys[j - 1], keys[j] = keys[j], keys[j - 1]
+            if values is not None:
+                values[j - 1], values[j] = values[j], values[j - 1]
+            j -= 1
+
+
+@lru_cache
+def bucket_sorter(bits: int, passes: int) -> Any:
+    """The kernel that sorts each bucket by its lower `passes` digits of `bits` bits."""
+    rows = tuple((p * bits, p << bits) for p in range(passes))
+    digits = 1 << bits
+
+    @sarek.kernel(wraparound=False)
+    def sort_buckets(
+        keys: Any, spare: Any, values: Any, values_spare: Any, bounds: Any, mask: Any, base: Any,
+        infinity: Any,
+    ) -> None:  # fmt: skip
+        """One thread a bucket."""
+        places = sarek.shared.array(passes * digits, sarek.uint32)
+        bucket = sarek.block_idx.x
+        first, last = int(bounds[bucket]), int(bounds[bucket + 1])
+        if last - first < 2:
+            return
+        flip = mask ^ mask
+        if infinity is not None:
+            zeros = (sarek.grid_dim.x - 2) // 2
+            if bucket == zeros or bucket == 2 * zeros + 1:
+                return
+            if bucket < zeros:
+                flip = ~flip
+        if last - first <= FEW:
+            _insert(keys, values, first, last, base, flip)
+            return
+        for k in range(passes * digits):
+            places[k] = 0
+        for i in range(first, last):
+            key = _bits(keys[i], base, flip)
+            for shift, row in rows:
+                places[row + int((key >> shift) & mask)] += 1
+        is_spare = False
+        for p in range(passes):
+            if not _start_digits(places, p * digits, digits, first, last - first):
+                continue
+            if is_spare:
+                _move_by_digit(
+                    keys, spare, values, values_spare, first, last, places, p * digits, p * bits,
+                    mask, base, flip,
+                )  # fmt: skip
+            else:
+                _move_by_digit(
+                    spare, keys, values_spare, values, first, last, places, p * digits, p * bits,
+                    mask, base, flip,
+                )  # fmt: skip
+            is_spare = not is_spare
+        if is_spare:
+            for i in range(first, last):
+                keys[i] = spare[i]
+                if values is not None:
+                    values[i] = values_spare[i]
+
+    return sort_buckets
+
+
+@sarek.function
+def _start_digits(places: Any, row: Any, digits: Any, first: Any, size: Any) -> Any:
+    """Counts of digits become the places where they begin; whether there is more than one digit."""
+    place = sarek.uint32(first)
+    several = True
+    for k in range(row, row + digits):
+        count = places[k]
+        places[k] = place
+        place += count
+        if count == size:
+            several = False
+    return several
 
 
 def sort(keys: Array, *, device: Where = None) -> Array:
@@ -128,43 +272,83 @@ def _checked(function: str, keys: Any) -> Array:
     return given
 
 
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """How keys are divided into buckets: arguments of the kernels, and how many bits matter."""
+
+    base: Any
+    infinity: Any
+    bits: int
+    buckets: int
+    significant: int
+
+
+def _order(keys: Array, shape: dict[str, Any]) -> _Order:
+    pattern = np.dtype(f"uint{8 * keys.itemsize}")
+    if keys.dtype.kind == "f":
+        sign = pattern.type(1 << (8 * pattern.itemsize - 1))
+        infinity = np.array(np.inf, keys.dtype).view(pattern)[()]
+        bits = FLOAT_BITS if len(keys) >= MANY else FEWER_BITS
+        return _Order(sign, infinity, bits, (2 << bits) + 2, 8 * pattern.itemsize)
+    lows, highs = (np.empty(shape["grid"], keys.dtype) for _ in range(2))
+    extremes.launch(lows, highs, keys, segments(len(keys))[1], **shape)
+    significant = (int(highs.max()) - int(lows.min())).bit_length()
+    base = lows.min(keepdims=True).view(pattern)[0]
+    bits = WHOLE_BITS if len(keys) >= MANY else FEWER_BITS
+    return _Order(base, None, bits, 1 << bits, significant)
+
+
+def _divided(
+    source: Array, order: _Order, shape: dict[str, Any]
+) -> tuple[tuple[Any, ...], Array, Array] | None:
+    """What chooses a key's bucket, where its segment's part of each begins, and each bucket.
+
+    None if all keys are equal.
+    """
+    pattern, length = source.dtype, segments(len(source))[1]
+    counts = np.empty((order.buckets, shape["grid"]), np.uint32)
+    starts, bounds = np.empty_like(counts), np.empty(order.buckets + 1, np.uint32)
+    mask = pattern.type((1 << min(order.bits, 8 * pattern.itemsize)) - 1)
+    significant = order.significant
+    while significant:
+        how = order.base, order.infinity, max(0, significant - order.bits), mask, length
+        count_buckets.launch(counts, source, *how, **shape)
+        start_buckets.launch(starts, bounds, counts, grid=1, block=1, device=shape["device"])
+        if np.diff(bounds).max() < len(source):
+            return how, starts, bounds
+        differing = np.empty(shape["grid"], pattern)
+        differing_bits.launch(differing, source, length, **shape)
+        known, significant = significant, int(np.bitwise_or.reduce(differing)).bit_length()
+        if significant == known:  # zeros of both signs, or NaN
+            return None
+    return None
+
+
 def _sorted(keys: Array, values: Array | None, device: Where) -> tuple[Array, Array | None]:
     if len(keys) < 2:
         return keys.copy(), None if values is None else values.copy()
-    pattern = np.dtype(f"uint{8 * keys.itemsize}")
-    sign, infinity = _order(keys.dtype, pattern)
-    number, length = segments(len(keys))
-    counts = np.empty(number * DIGITS, np.uint32)
-    starts = np.empty_like(counts)
-    occupied = np.empty(1, np.int32)
-    source, carried = keys.view(pattern), values
-    moved = False
-    spare: list[tuple[Array, Array | None]] = []
-    for shift in range(0, 8 * keys.itemsize, 8):
-        count_digits.launch(
-            counts, source, sign, infinity, shift, length, grid=number, block=1, device=device
-        )
-        start_digits.launch(starts, counts, occupied, grid=1, block=1, device=device)
-        if occupied[0] == 1:
-            continue
-        if len(spare) < 2:
-            spare.append((np.empty_like(source), None if values is None else np.empty_like(values)))
-        target, carried_target = spare[-1]
-        move_digits.launch(
-            target, source, carried_target, carried, starts, sign, infinity, shift, length,
-            grid=number, block=1, device=device,
-        )  # fmt: skip
-        source, carried = target, carried_target
-        spare.reverse()
-        moved = True
-    if not moved:
+    shape: dict[str, Any] = {"grid": segments(len(keys))[0], "block": 1, "device": device}
+    order = _order(keys, shape)
+    source = keys.view(f"uint{8 * keys.itemsize}")
+    divided = _divided(source, order, shape)
+    if divided is None:
         return keys.copy(), None if values is None else values.copy()
-    return source.view(keys.dtype), carried
+    how, starts, bounds = divided
+    moved, carried = _like(source, values)
+    move_to_buckets.launch(moved, source, carried, values, starts, *how, **shape)
+    shift = how[2]
+    if shift:
+        passes = -(-shift // (DIGIT_BITS if len(keys) >= MANY else FEWER_DIGIT_BITS))
+        bits = -(-shift // passes)
+        spare, carried_spare = _like(source, values)
+        zero, mask = source.dtype.type(0), source.dtype.type((1 << bits) - 1)
+        base = order.base if order.infinity is None else zero
+        bucket_sorter(bits, passes).launch(
+            moved, spare, carried, carried_spare, bounds, mask, base, order.infinity,
+            grid=order.buckets, block=1, device=device,
+        )  # fmt: skip
+    return moved.view(keys.dtype), carried
 
 
-def _order(dtype: np.dtype[Any], pattern: np.dtype[Any]) -> tuple[Any, Any]:
-    """What `_digit` needs to know of a type: the sign bit to flip, and the pattern of infinity."""
-    highest = pattern.type(1 << (8 * pattern.itemsize - 1))
-    if dtype.kind == "f":
-        return highest, np.array(np.inf, dtype).view(pattern)[()]
-    return highest if dtype.kind == "i" else pattern.type(0), None
+def _like(keys: Array, values: Array | None) -> tuple[Array, Array | None]:
+    return np.empty_like(keys), None if values is None else np.empty_like(values)
