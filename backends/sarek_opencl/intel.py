@@ -14,7 +14,7 @@ in all threads, where only the former is used afterwards:
     out[get_global_id(0)] = a;
 
 It compiles with a start that differs between threads, with a loop that is left together, and
-without vectorisation, which an attribute of the kernel turns off.
+without vectorisation. So the loop's variables are made to depend on the thread in front of it.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from sarek_numba.ir.nodes import (
     While,
 )
 from sarek_numba.ir.walk import walk_exprs, walk_stmts
+from sarek_opencl.apart import STATEMENTS
 
 _IN_ORDER = "#pragma clang loop vectorize(disable)"
-_SCALAR = "__attribute__((intel_vec_len_hint(1))) "
 
 
 def dialect_for(kernel: Kernel, dialect: Dialect) -> Dialect:
     """The dialect with which Intel's compiler keeps the meaning of the kernel, and survives it."""
     dialect = replace(dialect, accumulating_loop=_IN_ORDER)
     if _rotates(kernel) or any(map(_rotates, kernel.functions)):
-        return replace(dialect, kernel_head=_SCALAR + dialect.kernel_head)
+        return replace(dialect, keep_apart=STATEMENTS)
     return dialect
 
 

@@ -24,21 +24,13 @@ from dataclasses import replace
 
 from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.ir.nodes import Barrier, Kernel
-from sarek_numba.ir.types import Scalar
 from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
-
-_ZERO = "(get_local_id(0) | get_local_id(1) | get_local_id(2)) >> 63"
-_INTEGER = f"{{0}} |= {_ZERO};"
-_OWN = {scalar: _INTEGER for scalar in Scalar if scalar.is_integer} | {
-    Scalar.BOOL: f"{{0}} = {{0}} || {_ZERO};",
-    Scalar.FLOAT32: f"{{0}} = as_float(as_uint({{0}}) | (uint)({_ZERO}));",
-    Scalar.FLOAT64: f"{{0}} = as_double(as_ulong({{0}}) | {_ZERO});",
-}
+from sarek_opencl.apart import STATEMENTS
 
 
 def dialect_for(kernel: Kernel, dialect: Dialect) -> Dialect:
     """The dialect with which PoCL keeps variables of threads apart."""
     bodies = bodies_of_kernel(kernel)
     if any(isinstance(stmt, Barrier) for body in bodies for stmt in walk_stmts(body)):
-        return replace(dialect, keep_apart=_OWN)
+        return replace(dialect, keep_apart=STATEMENTS)
     return dialect

@@ -156,3 +156,22 @@ def lanes_of_blocks(out):
 def lanes_follow_the_linear_index(rng):
     expected = (np.arange(256) % 32 + 500).astype(np.int32).reshape(2, 4, 32)
     return Launch(1, (32, 4, 2), (poison((2, 4, 32), np.int32),), (expected,))
+
+
+@sarek.kernel
+def fibonacci_sums(out, n):
+    """A loop that hands one variable's value on to another, and that threads leave apart."""
+    i = sarek.global_idx.x
+    a, b = 0, 1
+    for _ in range((i + n) % 40):
+        a, b = b, a + b
+    out[i] = sarek.warp.sum(a)
+
+
+@corpus.add(fibonacci_sums, warps=True)
+def warp_sums_after_a_rotating_loop(rng):
+    f = [0, 1]
+    while len(f) < 40:
+        f.append(f[-1] + f[-2])
+    values = np.array([f[(i + 7) % 40] for i in range(128)], np.int64).reshape(4, 32)
+    return Launch(2, 64, (poison(128, np.int64), 7), (np.repeat(values.sum(1), 32), None))
