@@ -1,65 +1,66 @@
 """`python -m tests.fuzz --count 3000 --seed 1`: generated kernels on every executor.
 
-Exits with 1 if an executor differs from CPython. Without `--executors` all devices are used.
+Exits with 1 if an executor differs from CPython. Without `--executors` all devices are used. The
+seeds are taken in chunks; with `--results` each chunk is a line of that file when it is done, and a
+chunk that has a line is not run again.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
 
 import click
 
 import sarek_numba as sarek
-from tests.fuzz.campaign import Outcome, Worker, run, shrunk
-from tests.fuzz.generator import generate
-from tests.fuzz.programs import Form, Program
+from tests.fuzz.chunks import Chunk, Settings, append, chunks_of, recorded, run_chunks, summary
+from tests.fuzz.programs import Form
 
 
 @click.command()
 @click.option("--count", default=300, show_default=True, help="How many kernels.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the first; others follow it.")
 @click.option("--executors", default="", help="Names of devices, with commas between.")
+@click.option("--jobs", default=1, show_default=True, help="Chunks that run at a time.")
+@click.option("--chunk", default=100, show_default=True, help="Kernels in a chunk.")
+@click.option("--seconds", default=0.0, help="Start no chunk after so many seconds.")
+@click.option("--results", default="", help="File with a line for each chunk, to go on with.")
 @click.option("--size", default=20, show_default=True, help="Programs in one kernel.")
 @click.option("--alone", is_flag=True, help="Each program as a kernel of its own.")
 @click.option("--shrink/--no-shrink", default=True, show_default=True, help="Shrink what differs.")
-def main(count: int, seed: int, executors: str, size: int, alone: bool, shrink: bool) -> None:
+def main(
+    count: int,
+    seed: int,
+    executors: str,
+    jobs: int,
+    chunk: int,
+    seconds: float,
+    results: str,
+    size: int,
+    alone: bool,
+    shrink: bool,
+) -> None:
     """Run generated kernels on executors and compare with CPython."""
     names = executors.split(",") if executors else [device.name for device in sarek.devices()]
     form = Form.KERNEL if alone else Form.FUNCTION
-    worker, outcome, started = Worker(), Outcome(), time.monotonic()
-    for found in run(_batches(seed, count, 1 if alone else size, form), names, worker, outcome):
-        for difference in found:
-            click.echo(shrunk(worker, difference, form) if shrink else difference)
-        done = max(outcome.programs.values(), default=0)
-        click.echo(f"{done} of {count}, {len(outcome.found)} differences", err=True)
-    worker.stop()
-    click.echo(summary(seed, count, form, names, outcome, time.monotonic() - started))
-    sys.exit(bool(outcome.found))
-
-
-def _batches(
-    seed: int, count: int, size: int, form: Form
-) -> Iterator[tuple[Sequence[Program], Form]]:
-    for first in range(seed, seed + count, size):
-        behind = min(first + size, seed + count)
-        yield [generate(each) for each in range(first, behind)], form
-
-
-def summary(
-    seed: int, count: int, form: Form, names: Sequence[str], outcome: Outcome, seconds: float
-) -> str:
-    """What was run, in lines."""
-    lines = [f"seeds {seed} to {seed + count - 1} as {form.value}s, {seconds:.0f} s"]
-    for name in names:
-        differing = {d.program.seed for d in outcome.found if d.executor == name}
-        lines.append(
-            f"{name}: {outcome.programs[name]} kernels, {outcome.comparisons[name]} launches "
-            f"compared, {len(differing)} kernels differ {sorted(differing) or ''}".rstrip()
-        )
-    lines.append(f"{outcome.left_out} launches without a meaning in CPython left out")
-    return "\n".join(lines)
+    settings = Settings(tuple(names), form, 1 if alone else size, shrink)
+    started = time.monotonic()
+    deadline = started + seconds if seconds else None
+    wanted = chunks_of(seed, count, chunk)
+    known = recorded(results, settings, wanted) if results else []
+    known_firsts = {each.first for each in known}
+    missing = [(first, n) for first, n in wanted if first not in known_firsts]
+    done: list[Chunk] = list(known)
+    for finished in run_chunks(missing, settings, jobs, deadline):
+        done.append(finished)
+        line = finished.line()
+        if results:
+            append(results, line)
+        click.echo(line, err=True)
+        for difference in finished.texts:
+            click.echo(difference)
+    click.echo(summary(done, settings, count, time.monotonic() - started))
+    sys.exit(any(each.differing for each in done))
 
 
 if __name__ == "__main__":

@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 
 import sarek_numba as sarek
-from tests.fuzz.expressions import INTEGERS, REALS
-from tests.fuzz.generator import BLOCK, COLUMNS, GRID, OWN, THREADS
+from tests.fuzz import records
+from tests.fuzz.arrays import Arrays, arrays_of, first_difference, first_values, joined, part
 from tests.fuzz.programs import Form, Program
+from tests.fuzz.statements import BLOCK, GRID
 
 ROUNDS = 3
 
-# By the name of a parameter of the kernel: every array, whose first axis is cut into groups.
-Arrays = dict[str, np.ndarray]
 Executor = Callable[[Any, int, tuple[Any, ...]], None]
 
 
@@ -77,7 +76,7 @@ class Batch:
         seeds = ",".join(str(program.seed) for program in self.programs)
         name = f"<fuzz {self.form.value} {seeds}>"
         module = ModuleType("fuzz")
-        module.__dict__.update(sarek=sarek, np=np, math=math)
+        module.__dict__.update(sarek=sarek, np=np, math=math, **records.GLOBALS)
         linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
         exec(compile(self.text, name, "exec"), module.__dict__)
         last = self.programs[0].name if self.form is Form.KERNEL else "batch"
@@ -97,7 +96,7 @@ class Batch:
             "    m = int(ms[group])",
         ]
         for k, program in enumerate(self.programs):
-            given = ", ".join(_arrays_of(program))
+            given = ", ".join(arrays_of(program))
             lines += [f"    if which == {k}:", f"        {program.name}({given}, n, m)"]
         return "\n".join(lines) + "\n"
 
@@ -107,7 +106,7 @@ class Batch:
 
     @cached_property
     def _array_names(self) -> tuple[str, ...]:
-        return tuple(sorted({name for program in self.programs for name in _arrays_of(program)}))
+        return tuple(sorted({name for program in self.programs for name in arrays_of(program)}))
 
     # --- running ----------------------------------------------------------------------------------
 
@@ -126,30 +125,30 @@ class Batch:
             return {group: self._run_alone(executor, group) for group in groups}
         inputs = [self._inputs(group) for group in groups]
         together = {
-            name: _joined(name, [arrays[name] for arrays, _, _ in inputs])
+            name: joined(name, [arrays[name] for arrays, _, _ in inputs])
             for name in self._array_names
         }
         programs = np.array([group.position for group in groups], np.int32)
         ns, ms = (np.array([given[k] for given in inputs], np.int32) for k in (1, 2))
         executor(self.kernel, GRID * len(groups), (*together.values(), programs, ns, ms))
         return {
-            group: {name: _part(name, array, k) for name, array in together.items()}
+            group: {name: part(name, array, k) for name, array in together.items()}
             for k, group in enumerate(groups)
         }
 
     def _run_alone(self, executor: Executor, group: Group) -> Arrays:
         arrays, n, m = self._inputs(group)
-        names = _arrays_of(self.programs[0])
-        given = {name: _joined(name, [arrays[name]]) for name in self._array_names}
+        names = arrays_of(self.programs[0])
+        given = {name: joined(name, [arrays[name]]) for name in self._array_names}
         executor(self.kernel, GRID, (*(given[name] for name in names), n, m))
         return given
 
     def _inputs(self, group: Group) -> tuple[Arrays, int, int]:
         """Arrays, n and m: a function of the program's seed and the round."""
-        rng = np.random.default_rng((self.programs[group.position].seed, group.round))
-        arrays = {name: _values(rng, name) for name in _KINDS}
-        n, m = (int(k) for k in rng.integers(-1, 6, 2))
-        return {name: arrays[name] for name in self._array_names}, n, m
+        seed = self.programs[group.position].seed
+        arrays = {name: first_values(name, seed, group.round) for name in self._array_names}
+        n, m = (int(k) for k in np.random.default_rng((seed, group.round)).integers(-1, 6, 2))
+        return arrays, n, m
 
     # --- comparing --------------------------------------------------------------------------------
 
@@ -169,7 +168,7 @@ class Batch:
             return
         differing: set[int] = set()
         for group in groups:
-            what = _compare(self.expected[group], actual[group])
+            what = first_difference(self.expected[group], actual[group])
             if what is not None and group.position not in differing:
                 differing.add(group.position)
                 yield Difference(self.programs[group.position], name, group.round, what)
@@ -203,67 +202,3 @@ def on_device(name: str) -> Executor:
             kernel[grid, BLOCK](*arguments)
 
     return launch
-
-
-# --- arrays ---------------------------------------------------------------------------------------
-
-_KINDS = {
-    **{f"x_{kind}": (kind, (THREADS * OWN,)) for kind in (*INTEGERS, *REALS)},
-    **{f"u_{kind}": (kind, (THREADS * OWN,)) for kind in INTEGERS},
-    "z": ("bool", (THREADS * OWN,)),
-    "d": ("int32", (THREADS, COLUMNS)),
-    "e": ("float32", (THREADS, COLUMNS)),
-}
-
-
-def _arrays_of(program: Program) -> tuple[str, ...]:
-    """The kernel's arrays that are a program's x, u, f, z, d and e."""
-    x, u, f = program.elements
-    return f"x_{x}", f"u_{u}", f"x_{f}", "z", "d", "e"
-
-
-def _values(rng: np.random.Generator, name: str) -> np.ndarray:
-    kind, shape = _KINDS[name]
-    dtype = np.dtype(kind)
-    small = rng.integers(0 if dtype.kind in "ub" else -3, 9, shape)
-    if dtype.kind == "b":
-        return small > 4
-    if dtype.kind == "f":
-        values = (small * rng.integers(1, 9, shape) / 4).astype(dtype)
-        special = [0.0, -0.0, math.nan, math.inf, -math.inf, 1e-40, 3e38, 1 / 3]
-    else:
-        values = small.astype(dtype)
-        info = np.iinfo(dtype)
-        special = [info.min, info.max, info.max // 2, info.min + 1]
-    rare = rng.random(shape) < 0.15
-    values[rare] = rng.choice(np.array(special, dtype), int(rare.sum()))
-    return values
-
-
-def _joined(name: str, parts: list[np.ndarray]) -> np.ndarray:
-    """The groups' parts of an array; `e` has its columns in reverse order in memory."""
-    array = np.concatenate(parts)
-    return np.asfortranarray(array[:, ::-1])[:, ::-1] if name == "e" else array
-
-
-def _part(name: str, array: np.ndarray, k: int) -> np.ndarray:
-    length = _KINDS[name][1][0]
-    return array[k * length : (k + 1) * length]
-
-
-def _compare(expected: Arrays, actual: Arrays) -> str | None:
-    """The first element that differs in its bits; NaNs are equal."""
-    for name, ours in expected.items():
-        theirs = actual[name]
-        same = (
-            (ours == theirs) & (np.signbit(ours) == np.signbit(theirs))
-            if (ours.dtype.kind == "f")
-            else ours == theirs
-        )
-        if ours.dtype.kind == "f":
-            same |= np.isnan(ours) & np.isnan(theirs)
-        if not same.all():
-            first = tuple(int(k) for k in np.argwhere(~same)[0])
-            at = ", ".join(map(str, first))
-            return f"has {name}[{at}] = {theirs[first]!r}, expected {ours[first]!r}"
-    return None

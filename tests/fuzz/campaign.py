@@ -20,6 +20,7 @@ from tests.fuzz.programs import Form, Program, smaller
 
 PATIENCE = 300.0  # seconds for one batch on one executor
 _ORACLE = "interpreter"
+EMULATION = "emulation"
 _CRASH = "crashed the process"
 _MOST_TRIALS = 2000
 
@@ -92,7 +93,7 @@ def _serve(connection: Connection) -> None:
                 Exception
             ) as error:  # no kernel in Python: a fault of the generator, or shrinking
                 what = f"raised {type(error).__name__}: {error}"
-                connection.send(Answer((Difference(programs[0], "emulation", None, what),), 0, 0))
+                connection.send(Answer((Difference(programs[0], EMULATION, None, what),), 0, 0))
                 continue
         found = tuple(batch.differences(executor, on_device(executor)))
         connection.send(Answer(found, len(batch.expected), batch.left_out))
@@ -126,6 +127,8 @@ def answers(
 ) -> Iterator[tuple[Sequence[Program], Answer | None]]:
     """The answer of a batch; of its halves where it ends the process. A program may have none."""
     answer = worker.ask(programs, form, executor)
+    if answer is not None and any(d.executor == EMULATION for d in answer.found):
+        answer = None if len(programs) > 1 else answer  # CPython could not run one of them
     if answer is not None or len(programs) == 1:
         yield programs, answer
         return

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 INT, FLOAT, BOOL = "int", "float", "bool"
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 REALS = ("float32", "float64")
+COMPLEX = ("complex64", "complex128")
 
 DEEPEST = 2
+_CALLED = 0.2  # how often a call stands where an expression of its type may
 _PART = re.compile(r"<(\w+)>")
 
 # Every <same> and <test> is one level deeper; the second table of a type is for the last level.
@@ -82,6 +84,18 @@ _REAL_LEAVES = (
     "<leaf>", "<leaf>", "<leaf>", "np.<kind>(<strong>)", "np.<kind>(<i>)", "np.<kind>(<w>)",
 )  # fmt: skip
 
+_COMPLEX_TEMPLATES = (
+    "(<same> <calculation> <same>)", "(<same> <calculation> <same>)", "(<same> + <real>)",
+    "(<real> / <same>)", "(<same> * <int>)", "(<same> - <w>)", "(<same> * 2j)", "(1.5j / <same>)",
+    "(1 - <same>)", "(-<same>)", "<same>.conjugate()", "np.conj(<same>)", "(<same> ** 2)",
+    "(<same> ** 3)", "(<same> ** -1)", "(<same> if <test> else <same>)", "(<same> and <same>)",
+    "np.where(<test>, <same>, <same>)", "sarek.<kind>(<real>, <real>)",
+)  # fmt: skip
+_COMPLEX_LEAVES = (
+    "<leaf>", "<leaf>", "<leaf>", "np.<kind>(complex(<w>, <i>))", "np.<kind>(<real>)",
+    "sarek.<kind>(<real>, 0.5)",
+)  # fmt: skip
+
 _SIGNS = {
     "relation": ("<", ">", "==", "!=", "<=", ">="),
     "arithmetic": ("+", "-", "*", "&", "|", "^"),
@@ -105,18 +119,20 @@ class Scope:
     """What expressions may read: variables by type, elements by element type.
 
     An element is its type, a template whose `{}` takes an index, and the number of its places.
-    `uniform` are Python ints that all threads of a block have in common.
+    `uniform` are Python ints that all threads of a block have in common. `calls` are templates of
+    expressions of a type, which may have effects.
     """
 
     variables: dict[str, list[str]]
     elements: list[tuple[str, str, int]] = field(default_factory=list)
     uniform: list[str] = field(default_factory=list)
+    calls: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def strong(self) -> list[str]:
         """The types of numbers that are neither bools nor Python's."""
         kinds = {*self.variables, *(kind for kind, _, _ in self.elements)}
-        return sorted(kinds - {INT, FLOAT, BOOL})
+        return sorted(kinds - {INT, FLOAT, BOOL, *COMPLEX})
 
 
 class Expressions:
@@ -128,6 +144,10 @@ class Expressions:
 
     def of(self, kind: str, depth: int = 0) -> str:
         """An expression of a type; of less depth, the deeper it stands."""
+        if depth <= DEEPEST and self.rng.random() < _CALLED:
+            calls = [template for k, template in self.scope.calls if k == kind]
+            if calls:
+                return self.expand(self.rng.choice(calls), kind, depth)
         last = depth >= DEEPEST or self.rng.random() < 0.4
         return self.expand(self.rng.choice(_templates(kind, last)), kind, depth)
 
@@ -148,6 +168,10 @@ class Expressions:
                 return self.variable(INT if name == "i" else FLOAT)
             case "kind":
                 return kind
+            case "real":
+                return self.of("float32" if kind == "complex64" else "float64", max(depth, 2))
+            case "complex64" | "complex128":
+                return self.of(name, max(depth, 2))
             case "leaf":
                 return self.leaf(kind)
             case "bool":
@@ -186,18 +210,21 @@ class Expressions:
         """A variable or an element of a type."""
         names = self.scope.variables.get(kind, [])
         element = self.element(kind)
-        if element is None or (names and self.rng.random() < 0.5):
+        if names and (element is None or self.rng.random() < 0.5):
             return self.rng.choice(names)
+        if element is None:  # no variable of this type: a cast of some number
+            return f"np.{kind}({self.expand('<small>')})" if kind != BOOL else self.of(BOOL, 2)
         return element
 
     def strong(self, kind: str) -> str:
         """A variable or an element of a strong type other than this one."""
         kinds = [k for k in self.scope.strong if k != kind]
+        kinds = kinds or [k for k in ("int32", "float64") if k != kind]
         return self.leaf(self.rng.choice(kinds))
 
     def _bounded(self) -> str:
         """A Python int of a strong value."""
-        kind = self.rng.choice(self.scope.strong)
+        kind = self.rng.choice(self.scope.strong or ["int32"])
         leaf = self.leaf(kind)
         if kind in INTEGERS:
             return f"int({leaf} % 50)"
@@ -212,6 +239,8 @@ def _templates(kind: str, last: bool) -> tuple[str, ...]:
             return _FRACTION_LEAVES if last else _FRACTIONS
         case "bool":
             return _TEST_LEAVES if last else _TESTS
+    if kind in COMPLEX:
+        return _COMPLEX_LEAVES if last else _COMPLEX_TEMPLATES
     if kind in REALS:
         return _REAL_LEAVES if last else _REAL_TEMPLATES
     if last:

@@ -6,7 +6,7 @@ that one kernel may hold many programs, or a kernel of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -39,18 +39,24 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Helper:
-    """A device function that programs call: head, body and the returns at its end."""
+    """A device function that programs call: head, body and the returns at its end.
+
+    `before` is the text of functions that it, or its callers, name.
+    """
 
     name: str
     parameters: str
     body: list[Statement]
     result: str
+    decorator: str = "@sarek.function"
+    before: str = ""
 
     @property
     def lines(self) -> list[str]:
         body = [line for statement in self.body for line in statement.lines(1)]
         return [
-            "@sarek.function",
+            *self.before.splitlines(),
+            self.decorator,
             f"def {self.name}({self.parameters}):",
             *body,
             f"    return {self.result}",
@@ -64,25 +70,38 @@ class Program:
 
     `elements` are the element types of the arrays x, u and f, of which every thread owns `OWN`
     elements. The arrays z (bools), d (int32, rows) and e (float32, rows in reverse) come with them.
+    `extras` are the parameters of further arrays and the arrays that they get.
     """
 
     seed: int
     elements: tuple[str, str, str]
+    extras: tuple[tuple[str, str], ...]
     prologue: tuple[str, ...]
     body: list[Statement]
     epilogue: tuple[str, ...]
-    helper: Helper | None
+    helpers: tuple[Helper, ...]
     has_barriers: bool
 
     @property
     def name(self) -> str:
         return f"program_{self.seed}"
 
-    def text(self, form: Form = Form.KERNEL) -> str:
-        lines = [] if self.helper is None else self.helper.lines
+    def reached(self) -> list[Helper]:
+        """The device functions that the program calls, or that they call."""
+        text, reached = self.text(Form.KERNEL, ()), []
+        for helper in reversed(self.helpers):  # each calls those before it
+            if f"{helper.name}(" in text:
+                reached.append(helper)
+                text += "\n".join(helper.lines)
+        return reached[::-1]
+
+    def text(self, form: Form = Form.KERNEL, helpers: Sequence[Helper] | None = None) -> str:
+        used = self.helpers if helpers is None else helpers
+        lines = [line for helper in used for line in helper.lines]
         if form is Form.FUNCTION:
             lines = [*lines, "@sarek.function"]
-        lines = [*lines, f"def {self.name}(x, u, f, z, d, e, n, m):"]
+        more = "".join(f"{parameter}, " for parameter, _ in self.extras)
+        lines = [*lines, f"def {self.name}(x, u, f, z, d, e, {more}n, m):"]
         lines += [f"    {line}" for line in self.prologue]
         for statement in self.body:
             lines += statement.lines(1)
@@ -99,10 +118,12 @@ def smaller(program: Program) -> Iterator[Program]:
         yield replace(program, epilogue=rest)
     for k in reversed(range(len(program.prologue))):
         yield replace(program, prologue=program.prologue[:k] + program.prologue[k + 1 :])
-    if program.helper is not None:
-        yield replace(program, helper=None)
-        for body in _smaller(program.helper.body):
-            yield replace(program, helper=replace(program.helper, body=body))
+    helpers = program.helpers
+    for k, helper in reversed(list(enumerate(helpers))):
+        before, behind = helpers[:k], helpers[k + 1 :]
+        yield replace(program, helpers=(*before, *behind))
+        for body in _smaller(helper.body):
+            yield replace(program, helpers=(*before, replace(helper, body=body), *behind))
 
 
 def _smaller(body: list[Statement]) -> Iterator[list[Statement]]:

@@ -10,10 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
 import sarek_numba as sarek
+from tests.fuzz.__main__ import main
 from tests.fuzz.batch import Batch, emulated, on_device
 from tests.fuzz.campaign import Answer, Outcome, Worker, run, shrink
+from tests.fuzz.features import FEATURES, count
 from tests.fuzz.generator import generate
 from tests.fuzz.programs import Form, Statement
 
@@ -90,3 +93,25 @@ def test_a_crashing_program_is_found_by_halves():
     assert [(each.program.seed, each.what) for each in found] == [(2, "crashed the process")]
     assert outcome.programs["device"] == 5
     assert outcome.comparisons["device"] == 12
+
+
+def test_a_campaign_goes_on_where_it_stopped(tmp_path):
+    """After its time no chunk begins; the next call runs the chunks that have no line."""
+    results = tmp_path / "results.jsonl"
+    given = ["--count", "3", "--chunk", "1", "--executors", "interpreter", "--results", results]
+    stopped = CliRunner().invoke(main, [*map(str, given), "--seconds", "0.001"])
+    assert stopped.exit_code == 0
+    assert "interpreter: 0 kernels" in stopped.output or "interpreter: 1 kernels" in stopped.output
+    before = results.read_text() if results.exists() else ""
+    results.write_text(before + '{"first": 1, "cou')  # a line that was cut off
+    assert "3 of 3 kernels" in CliRunner().invoke(main, list(map(str, given))).output
+    lines = results.read_text().splitlines()
+    again = CliRunner().invoke(main, list(map(str, given)))
+    assert "interpreter: 3 kernels, 9 launches compared, 0 kernels differ" in again.output
+    assert results.read_text().splitlines() == lines
+
+
+def test_every_feature_is_used():
+    """Each feature stands in some of the kernels that `make test` runs."""
+    counted = count([generate(seed) for seed in range(KERNELS)])
+    assert [name for name in FEATURES if counted[name] < KERNELS / 50] == []

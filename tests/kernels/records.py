@@ -395,3 +395,24 @@ def fields_as_arrays_of_functions(rng):
 @corpus.add(field_arrays)
 def packed_fields_as_arrays_of_functions(rng):
     return _field_arrays(rng, PACKED)
+
+
+@sarek.kernel
+def parts_of_values(out, p):
+    """The first number of the value is no array, the records in it are."""
+    i = sarek.global_idx.x
+    if i < len(p):
+        value = p[i].copy()
+        value.parts[1].a = value.parts[i % 2].a * 2
+        value.parts[0].b += value.parts[-1].b
+        out[i, 0] = value.parts[i % 2].a
+        out[i, 1] = value.parts[0].b
+
+
+@corpus.add(parts_of_values)
+def arrays_of_records_in_values(rng):
+    p = filled(rng, PACKED, 20)
+    a, b, i = p["parts"]["a"].copy(), p["parts"]["b"], np.arange(20)
+    a[:, 1] = a[i, i % 2] * 2
+    expected = np.stack([a[i, i % 2], (b[:, 0] + b[:, 1]).astype(np.float64)], 1)
+    return Launch(2, 16, (poison((20, 2), np.float64), p), (expected, None))

@@ -1,0 +1,116 @@
+"""The arrays of generated programs: shapes, first values, and how results are compared."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from tests.fuzz.atomics import CELLS
+from tests.fuzz.atomics import KINDS as ATOMIC
+from tests.fuzz.complexes import POINTS
+from tests.fuzz.expressions import COMPLEX, INTEGERS, REALS
+from tests.fuzz.programs import Program
+from tests.fuzz.records import RECORDS, SHAPES
+from tests.fuzz.statements import COLUMNS, OWN, THREADS
+
+# By the name of a parameter of the kernel: every array, whose first axis is cut into groups.
+Arrays = dict[str, np.ndarray]
+
+# The type of an array and the shape of a group's part.
+KINDS = {
+    **{f"x_{kind}": (np.dtype(kind), (THREADS * OWN,)) for kind in (*INTEGERS, *REALS)},
+    **{f"u_{kind}": (np.dtype(kind), (THREADS * OWN,)) for kind in INTEGERS},
+    "z": (np.dtype(bool), (THREADS * OWN,)),
+    "d": (np.dtype(np.int32), (THREADS, COLUMNS)),
+    "e": (np.dtype(np.float32), (THREADS, COLUMNS)),
+    **{f"records_{shape.name}": (shape.dtype, (THREADS * RECORDS,)) for shape in SHAPES},
+    **{f"cells_{kind}": (np.dtype(kind), (CELLS,)) for kind in ATOMIC},
+    **{kind: (np.dtype(kind), (THREADS * POINTS,)) for kind in COMPLEX},
+}
+
+
+def arrays_of(program: Program) -> tuple[str, ...]:
+    """The kernel's arrays that are a program's x, u, f, z, d, e and extras."""
+    x, u, f = program.elements
+    return f"x_{x}", f"u_{u}", f"x_{f}", "z", "d", "e", *(name for _, name in program.extras)
+
+
+def first_values(name: str, seed: int, round: int) -> np.ndarray:
+    """An array's part of a group: small numbers, and some special ones."""
+    rng = np.random.default_rng((seed, round, zlib.crc32(name.encode())))
+    dtype, shape = KINDS[name]
+    made = np.zeros(shape, dtype)
+    for _, leaf in _numbers(name, made):
+        leaf[...] = _values(rng, leaf.dtype, leaf.shape, 0 if name.startswith("cells") else 0.15)
+    return made
+
+
+def _values(
+    rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...], special: float
+) -> np.ndarray:
+    small = rng.integers(0 if dtype.kind in "ub" else -3, 9, shape)
+    if dtype.kind == "b":
+        return small > 4
+    if dtype.kind == "f":
+        values = (small * rng.integers(1, 9, shape) / 4).astype(dtype)
+        rare = [0.0, -0.0, math.nan, math.inf, -math.inf, 1e-40, 3e38, 1 / 3]
+    else:
+        values = small.astype(dtype)
+        info = np.iinfo(dtype)
+        rare = [info.min, info.max, info.max // 2, info.min + 1]
+    replaced = rng.random(shape) < special
+    values[replaced] = rng.choice(np.array(rare, dtype), int(replaced.sum()))
+    return values
+
+
+def joined(name: str, parts: list[np.ndarray]) -> np.ndarray:
+    """The groups' parts of an array.
+
+    `e` has its columns in reverse order in memory; packed records begin at an odd address.
+    """
+    array = np.concatenate(parts)
+    if name == "e":
+        return np.asfortranarray(array[:, ::-1])[:, ::-1]
+    if array.dtype.names and not array.dtype.isalignedstruct:
+        memory = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype)
+        memory[...] = array
+        return memory
+    return array
+
+
+def part(name: str, array: np.ndarray, k: int) -> np.ndarray:
+    """A group's part of an array."""
+    length = KINDS[name][1][0]
+    return array[k * length : (k + 1) * length]
+
+
+def first_difference(expected: Arrays, actual: Arrays) -> str | None:
+    """The first number that differs in its bits; NaNs are equal."""
+    for name, array in expected.items():
+        for (path, ours), (_, theirs) in zip(
+            _numbers(name, array), _numbers(name, actual[name]), strict=True
+        ):
+            same = ours == theirs
+            if ours.dtype.kind == "f":
+                same &= np.signbit(ours) == np.signbit(theirs)
+                same |= np.isnan(ours) & np.isnan(theirs)
+            if not same.all():
+                first = tuple(int(k) for k in np.argwhere(~same)[0])
+                at = ", ".join(map(str, first))
+                return f"has {path}[{at}] = {theirs[first]!r}, expected {ours[first]!r}"
+    return None
+
+
+def _numbers(path: str, array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """The arrays of reals, integers and bools that an array is made of."""
+    if array.dtype.names:
+        for name in array.dtype.names:
+            yield from _numbers(f"{path}.{name}", array[name])
+    elif array.dtype.kind == "c":
+        yield f"{path}.real", array.real
+        yield f"{path}.imag", array.imag
+    else:
+        yield path, array
