@@ -165,3 +165,29 @@ def views_as_targets(rng):
     np.add.at(expected, (values % 3, (values // 3) % 4), 1)
     expected[3, 3] = 120
     return Launch(2, 64, (np.zeros((4, 4), np.int32), values), (expected, None))
+
+
+@sarek.kernel
+def zeros(a, values):
+    """Of equal zeros the element keeps its own, as `np.fmin(element, value)` has the first."""
+    i = sarek.global_idx.x
+    sarek.atomic.min(a, (i, 0), values[i])
+    sarek.atomic.max(a, (i, 1), values[i])
+
+
+def _zeros(dtype):
+    a = np.array([[0.0] * 2, [-0.0] * 2, [0.0] * 2, [-0.0] * 2], dtype)
+    values = np.array([-0.0, 0.0, 0.0, -0.0], dtype)
+    bits = np.signbit(a)
+    expected = np.where(bits, dtype(-0.0), dtype(0.0))
+    return Launch(1, 4, (a, values), (expected, None))
+
+
+@corpus.add(zeros)
+def extremes_of_zeros_float32(rng):
+    return _zeros(np.float32)
+
+
+@corpus.add(zeros)
+def extremes_of_zeros_float64(rng):
+    return _zeros(np.float64)

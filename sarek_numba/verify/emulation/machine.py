@@ -22,15 +22,15 @@ from sarek_numba.frontend.hints import NONE, Hints
 from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope, WarpOp
 from sarek_numba.verify.emulation.arrays import EmulatedArray, EmulatedRecord, poisoned
 from sarek_numba.verify.emulation.numbers import convert
-from sarek_numba.verify.emulation.warps import Request, answers
+from sarek_numba.verify.emulation.warps import Request, answers, greatest, least
 
 Dimensions = tuple[int, int, int]
 
 _ATOMIC: dict[AtomicOp, Callable[[Any, Any], Any]] = {
     AtomicOp.ADD: lambda old, value: old + value,
     AtomicOp.SUB: lambda old, value: old - value,
-    AtomicOp.MIN: np.fmin,
-    AtomicOp.MAX: np.fmax,
+    AtomicOp.MIN: least,
+    AtomicOp.MAX: greatest,
     AtomicOp.AND: lambda old, value: old & value,
     AtomicOp.OR: lambda old, value: old | value,
     AtomicOp.XOR: lambda old, value: old ^ value,

@@ -42,9 +42,9 @@ def answers(requests: list[Request], size: int) -> list[Any]:
         case WarpOp.SUM:
             return [_tree(values, lambda left, right: left + right)] * len(requests)
         case WarpOp.MIN:
-            return [_tree(values, _least)] * len(requests)
+            return [_tree(values, least)] * len(requests)
         case WarpOp.MAX:
-            return [_tree(values, _greatest)] * len(requests)
+            return [_tree(values, greatest)] * len(requests)
         case _:
             return [values[_source(request, own)] for own, request in enumerate(requests)]
 
@@ -63,12 +63,13 @@ def _source(request: Request, own: int) -> int:
     return own - place + source if 0 <= source < request.width else own
 
 
-def _least(left: Any, right: Any) -> Any:
+def least(left: Any, right: Any) -> Any:
     """`np.fmin` with the left one of equal zeros, which NumPy's own leaves open."""
     return left if left <= right or right != right else right
 
 
-def _greatest(left: Any, right: Any) -> Any:
+def greatest(left: Any, right: Any) -> Any:
+    """`np.fmax` with the left one of equal zeros."""
     return left if left >= right or right != right else right
 
 
