@@ -32,7 +32,7 @@ from sarek_numba.frontend.rules.registry import name_of
 from sarek_numba.frontend.rules.types import constructor, numba_type, refused
 from sarek_numba.frontend.texts import inline_source
 from sarek_numba.frontend.typed import Constant, Operation, TupleItem, Type
-from sarek_numba.frontend.variants import Variant, variant
+from sarek_numba.frontend.variants import Variant, VariantValue, variant
 from sarek_numba.frontend.weak import (
     Refusal,
     Weak,
@@ -106,6 +106,8 @@ def type_of_value(value: Any) -> Type:
             "give what it makes a name around the kernel, and use that",
             UnsupportedConstruct,
         )
+    if isinstance(value, VariantValue):
+        return rules.variants.type_of_constant(value)
     return CompileTime(value)
 
 

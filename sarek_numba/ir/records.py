@@ -21,6 +21,7 @@ from sarek_numba.ir.types import ElementType, FixedArray, Record, Scalar
 from sarek_numba.ir.variants import (
     TAG_FIELD,
     bundle,
+    is_bundle,
     name_of_dtype,
     parts_of_dtype,
     title,
@@ -62,25 +63,33 @@ def _record(dtype: np.dtype[Any], path: str) -> Record:
     assert dtype.names is not None
     assert dtype.fields is not None
     places = [(name, *dtype.fields[name][:2]) for name in dtype.names]
-    offsets = tuple(offset for _, _, offset in places)
     if name_of_dtype(dtype) is not None:
-        return _variant(dtype, offsets, path)
+        return _variant(dtype, tuple(offset for _, _, offset in places), path)
     fields = tuple((name, _field(kind, f"{path}{name}")) for name, kind, _ in places)
     _check_apart(places, path)
-    plain = Record(_NAME, fields)
-    layout = layout_of(plain)
-    if layout.offsets == offsets and layout.size == dtype.itemsize:
-        return plain
-    return Record(_NAME, fields, offsets, dtype.itemsize)
+    return _placed(Record(_NAME, fields), dtype)
 
 
 def _variant(dtype: np.dtype[Any], offsets: tuple[int, ...], path: str) -> Record:
     """A variant; its cases may lie where they like, since only one of them has a value."""
+    assert dtype.fields is not None
     fields: list[tuple[str, ElementType]] = [(TAG_FIELD, Scalar.INT32)]
     for case, parts in parts_of_dtype(dtype):
-        kinds = tuple(_field(part, f"{path}{case}") for part in parts)
-        fields.append((case, bundle(kinds)))
+        kind = bundle(tuple(_field(part, f"{path}{case}") for part in parts))
+        if is_bundle(kind):
+            kind = _placed(kind, dtype.fields[case][0])
+        fields.append((case, kind))
     return Record(title(name_of_dtype(dtype) or ""), tuple(fields), offsets, dtype.itemsize)
+
+
+def _placed(plain: Record, dtype: np.dtype[Any]) -> Record:
+    """A record with the offsets of a dtype, where these are not those of a C structure."""
+    fields: Any = dtype.fields
+    offsets = tuple(fields[name][1] for name in dtype.names or ())
+    layout = layout_of(plain)
+    if layout.offsets == offsets and layout.size == dtype.itemsize:
+        return plain
+    return Record(plain.name, plain.fields, offsets, dtype.itemsize)
 
 
 def _field(dtype: np.dtype[Any], path: str) -> ElementType:

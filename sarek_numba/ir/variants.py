@@ -143,7 +143,7 @@ def _canonical(kind: ElementType) -> ElementType:
     match kind:
         case FixedArray(element=element, shape=shape):
             return FixedArray(_canonical(element), shape)
-        case Record(name=name, fields=fields) if has_variants(kind):
+        case Record(name=name, fields=fields) if has_variants(kind) or is_bundle(kind):
             inner = tuple((each, _canonical(part)) for each, part in fields)
             return _placed(name, inner[1:]) if is_variant(kind) else Record(name, inner)
         case _:

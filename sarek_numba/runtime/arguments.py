@@ -36,6 +36,7 @@ from sarek_numba.ir.types import (
     StrideOf,
     UserArgument,
 )
+from sarek_numba.ir.variants import variant_name
 from sarek_numba.runtime.memory import AnyArray, Arrangement, Placement, arrange
 
 
@@ -283,7 +284,10 @@ def _as_stated(name: str, kind: Kind, stated: StatedArray | Scalar | Pair | Pyth
     match stated, kind:
         case StatedArray(element=Scalar()), ArrayInfo(pairs=True):
             return f"pass {name}.real"
-        case StatedArray(element=Record()), ArrayInfo() if not _is_element(kind, stated):
+        case StatedArray(element=Record() as record), ArrayInfo() if not _is_element(kind, stated):
+            variant = variant_name(record)
+            if variant is not None:
+                return f"pass an array of {variant}.dtype, as {variant}.array makes one"
             return "pass an array of this dtype, offsets included"
         case StatedArray(element=Scalar() | Pair() as element), ArrayInfo() if not _is_element(
             kind, stated
@@ -346,7 +350,10 @@ def in_words(kind: Kind | Stated) -> str:
             axes = "an" if kind.ndim is None else f"a {kind.ndim}-D"
             words = f"{axes} array"
             element = element_of(kind) if isinstance(kind, ArrayInfo) else kind.element
-            if isinstance(element, Record):
+            variant = variant_name(element) if isinstance(element, Record) else None
+            if variant is not None:
+                words += f" of {variant}"
+            elif isinstance(element, Record):
                 words += f" of records ({', '.join(name for name, _ in element.fields)})"
             elif element is not None:
                 words += f" of {element.value}"

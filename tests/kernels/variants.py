@@ -559,3 +559,32 @@ def variants_constructed(rng):
     radii = rng.normal(size=30).astype(np.float32)
     made = [Shape.Circle(2 * r) if r > 0 else Shape.Point() for r in radii[::-1]]
     return Launch(2, 16, (shapes(rng, 30), radii), (Shape.array(made), None))
+
+
+USUAL = Shape.Rect(1.5, -2.25)
+PAINTED = Surface.Sphere(_vector(1, 2, 3), 4)
+
+
+@sarek.function
+def larger(shape, other=USUAL):
+    return shape if area(shape) > area(other) else other
+
+
+@sarek.kernel
+def compared(out, surfaces, shapes):
+    i = sarek.global_idx.x
+    if i < len(shapes):
+        out[i] = larger(shapes[i])
+        if i % 2 == 0:
+            surfaces[i] = PAINTED
+
+
+@corpus.add(compared)
+def values_from_around_the_kernel(rng):
+    given = shapes(rng, 30)
+    larger_ones = [v if _area(v) > _area(USUAL) else USUAL for v in Shape.values(given)]
+    plane = Surface.Plane(_vector(0, 0, 1), 0)
+    surfaces = Surface.array([plane] * 30)
+    expected = Surface.array([PAINTED if k % 2 == 0 else plane for k in range(30)])
+    arguments = (Shape.array([Shape.Point()] * 30), surfaces, given)
+    return Launch(2, 16, arguments, (Shape.array(larger_ones), expected, None))

@@ -31,7 +31,7 @@ def test_examples_of_a_document(path):
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
-            exec(compile(code, file, "exec"), names)
+            exec(compile(code, file, "exec", dont_inherit=True), names)
         if printed:
             assert output.getvalue().split() == printed.split()
 

@@ -229,3 +229,61 @@ def test_a_tag_without_a_case_is_refused():
     array["tag"] = 9
     with pytest.raises(ValueError, match="the tag 9 is of no case of Shape"):
         Shape.values(array)
+
+
+# --- launches -------------------------------------------------------------------------------------
+
+
+@sarek.kernel
+def is_point(out, shapes: Shape[:]):
+    i = sarek.global_idx.x
+    match shapes[i]:
+        case Shape.Point():
+            out[i] = 1
+        case _:
+            out[i] = 0
+
+
+@sarek.kernel
+def half_written(shapes):
+    tile = sarek.shared.array(4, Shape)
+    i = sarek.thread_idx.x
+    if i < 3:
+        tile[i] = Shape.Circle(i)
+    sarek.barrier()
+    shapes[i] = tile[i]
+
+
+def launched(kernel, *arguments):
+    with sarek.use_device("interpreter"):
+        kernel[1, 4](*arguments)
+
+
+def test_the_oracle_reports_a_tag_without_a_case():
+    """Where the host left other bytes; a good array is not reported."""
+    shapes, out = np.zeros(4, Shape.dtype), np.zeros(4, np.int32)
+    launched(is_point, out, shapes)
+    shapes["tag"][2] = -1
+    with pytest.raises(sarek.AssertionFailed, match="the tag of a Shape names none of its cases"):
+        launched(is_point, out, shapes)
+    shapes["tag"][2] = 5
+    with pytest.raises(sarek.AssertionFailed, match=r"thread \(2, 0, 0\)"):
+        launched(is_point, out, shapes)
+
+
+def test_the_oracle_reports_a_variant_that_nothing_wrote():
+    """The tag, which counts as the first case; parts of other cases are not read."""
+    with pytest.raises(sarek.UninitialisedRead, match=r"'tile.tag\[3\]'") as caught:
+        launched(half_written, np.zeros(4, Shape.dtype))
+    assert [each.array for each in caught.value.findings] == ["tile.tag", "tile.Circle"]
+
+
+def test_a_stated_variant_is_checked():
+    """By name and layout."""
+    out = np.zeros(4, np.int32)
+    with pytest.raises(sarek.ArgumentTypeError, match="array of Color, and the kernel states"):
+        launched(is_point, out, np.zeros(4, Color.dtype))
+    loose = np.concatenate([np.zeros(2, Shape.dtype)] * 2)
+    with pytest.raises(sarek.ArgumentTypeError, match=r"hint: .* Shape.dtype, as Shape.array"):
+        launched(is_point, out, loose)
+    launched(is_point, out, Shape.array(loose))

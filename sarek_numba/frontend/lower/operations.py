@@ -9,7 +9,7 @@ from numba.core import ir, types
 
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import element_scalar, is_complex
-from sarek_numba.frontend.lower import arrays, calls, complexes, printing, warps
+from sarek_numba.frontend.lower import arrays, calls, complexes, printing, variants, warps
 from sarek_numba.frontend.lower.convert import cast, constant_as, int64
 from sarek_numba.frontend.lower.operators import (
     binary,
@@ -30,6 +30,7 @@ from sarek_numba.frontend.lower.values import (
     TupleValue,
     Value,
 )
+from sarek_numba.frontend.variants import VariantValue
 from sarek_numba.frontend.weak import Weak, WeakInt, is_number, scalar_of
 from sarek_numba.ir.intrinsics import INTRINSICS
 from sarek_numba.ir.nodes import (
@@ -125,6 +126,8 @@ def constant_value(value: object, type: types.Type, span: Span) -> Value:
     if isinstance(type, types.BaseTuple):
         items = zip(value, type.types, strict=True)  # type: ignore[call-overload] # a tuple
         return TupleValue(tuple(constant_value(item, kind, span) for item, kind in items))
+    if isinstance(value, VariantValue):
+        return variants.constant_value(value, type, span)
     if is_complex(type):
         return complexes.complex_constant(value, type, span)  # type: ignore[arg-type] # a number
     if isinstance(type, (types.Number, types.Boolean, Weak)):

@@ -10,9 +10,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from numba.core import ir
+import numpy as np
+from numba.core import ir, types
 
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.lower import records
@@ -20,9 +21,11 @@ from sarek_numba.frontend.lower.convert import cast, int64
 from sarek_numba.frontend.lower.operators import choose as choose_expr
 from sarek_numba.frontend.lower.values import Cell, RecordRef, RecordStore, Value
 from sarek_numba.frontend.records import RecordType
+from sarek_numba.frontend.variants import VariantValue, encode
 from sarek_numba.frontend.weak import scalar_of
 from sarek_numba.ir.nodes import (
     ArrayCreate,
+    Assert,
     Binary,
     BinOp,
     Const,
@@ -35,7 +38,15 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.records import Leaf, Path, leaf_at, leaves, type_at
 from sarek_numba.ir.types import BOOL, Array, MemSpace, Record, Scalar
-from sarek_numba.ir.variants import TAG_FIELD, canonical, guards, is_tag, part_path, payload
+from sarek_numba.ir.variants import (
+    TAG_FIELD,
+    canonical,
+    guards,
+    is_tag,
+    part_path,
+    payload,
+    variant_name,
+)
 from sarek_numba.span import Span
 
 if TYPE_CHECKING:
@@ -145,9 +156,22 @@ class Tags:
         if known is not None:
             return known
         value = self.lowering.emitter.bind(self._read(leaf, place, guard), "tag")
+        if self.in_memory and not self.lowering.emitter.guarded:
+            self._check(value, guard, leaf)
         if inner is not None:
             self._known[name, inner] = value
         return value
+
+    def _check(self, tag: Expr, guard: Expr, leaf: Leaf) -> None:
+        """Assert that a tag names a case; the host may have left any bytes there."""
+        variant = type_at(self.source.store.record, leaf.path[:-1])
+        while not isinstance(variant, Record):
+            variant = variant.element  # type: ignore[union-attr] # a fixed array of variants
+        count = constant(Scalar.UINT32, len(variant.fields) - 1)
+        named = Binary(BinOp.LT, cast(tag, Scalar.UINT32), count, span=self.span)
+        condition = choose_expr(guard, named, constant(BOOL, True), self.span)
+        message = f"the tag of a {variant_name(variant)} names none of its cases"
+        self.lowering.emitter.emit(Assert(condition, message, span=self.span))
 
     def _read(self, leaf: Leaf, place: tuple[Expr, ...], guard: Expr) -> Expr:
         value = records.read(self.lowering, self.source.store, leaf, place, self.span)
@@ -273,6 +297,24 @@ def _make(lowering: FunctionLowering, operation: t.Operation, case: int, span: S
         else:
             made.cells[leaf.path] = Cell(constant(leaf.scalar, 0))
     return RecordRef(made, (), ())
+
+
+def constant_value(value: VariantValue, kind: types.Type, span: Span | None) -> RecordRef:
+    """A value that is known while compiling."""
+    place: Any = np.zeros((), type(value).variant.dtype)
+    encode(value, place)
+    made = RecordStore(kind.root, {}, {}, False)
+    for leaf in leaves(kind.root):
+        held = all(_at(place, path) == case for path, case in guards(kind.root, leaf.path))
+        number = _at(place, leaf.path) if held else 0
+        made.cells[leaf.path] = Cell(constant(leaf.scalar, number, span))
+    return RecordRef(made, (), ())
+
+
+def _at(place: Any, path: Path) -> Any:
+    for name in path:
+        place = place[name]
+    return place[()].item()
 
 
 def choose(

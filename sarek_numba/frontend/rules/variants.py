@@ -22,8 +22,9 @@ from sarek_numba.frontend.typed import (
     Operation,
     Type,
 )
-from sarek_numba.frontend.variants import CaseType, Variant
+from sarek_numba.frontend.variants import CaseType, Variant, VariantValue
 from sarek_numba.frontend.weak import Refusal, constant_of, describe, is_number, operand, type_of
+from sarek_numba.ir.records import leaves
 from sarek_numba.ir.types import Record, Scalar
 from sarek_numba.ir.variants import case_names, is_variant, part_path, payload, variant_name
 
@@ -111,6 +112,18 @@ def check_variant(value: Type, record: Record, where: str) -> None:
 def _call(record: Record) -> str:
     names = ", ".join(f"f{k}" for k in range(len(payload(record, 0))))
     return f"{case_names(record)[0]}({names})"
+
+
+def type_of_constant(value: VariantValue) -> Type:
+    """The type of a value from around the kernel."""
+    record = type(value).variant.scalar
+    if any(leaf.counts for leaf in leaves(record)):
+        raise Refusal(
+            f"{value!r} is from around the kernel, and its variant has arrays",
+            "pass an array of it, or make it in the kernel",
+            UnsupportedConstruct,
+        )
+    return value_of(record)
 
 
 # --- patterns -------------------------------------------------------------------------------------
