@@ -26,7 +26,7 @@ from sarek_numba import recording, settings
 from sarek_numba.errors import ArgumentCountError, Diagnostic, LaunchError, UnsupportedConstruct
 from sarek_numba.frontend.complexes import WEAK_COMPLEX
 from sarek_numba.frontend.hints import NAMES, NONE, Hints, read_hints
-from sarek_numba.frontend.records import RecordType
+from sarek_numba.frontend.records import RecordType, value_of
 from sarek_numba.frontend.typed import Captured
 from sarek_numba.frontend.warps import DEFAULT_WIDTH
 from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT
@@ -257,7 +257,7 @@ class Dispatcher:
 
     def _inspected_kind(self, name: str, given: Any) -> Kind:
         match given:
-            case StatedArray() | Scalar() | Pair() | PythonNumber():
+            case StatedArray() | Record() | Scalar() | Pair() | PythonNumber():
                 return _kind_of_stated(given)
             case None | bool() | int() | float() | complex() | np.ndarray() | np.generic():
                 return describe(self.__name__, (name,), (given,), (None,)).kinds[0]
@@ -307,6 +307,8 @@ def numba_type(kind: Kind) -> Any:
                 dtype = from_dtype(np.dtype(element.value))
             layout: Any = kind.layout
             return types.Array(dtype, kind.ndim, layout, readonly=not kind.writable)
+        case Record():
+            return value_of(kind)
         case Scalar() | Pair():
             return from_dtype(np.dtype(kind.value))
         case PythonNumber.INT | PythonNumber.WIDE_INT:

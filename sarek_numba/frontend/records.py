@@ -15,7 +15,7 @@ from numba.core import types
 from sarek_numba.frontend.extensions import PlacedArray, space_of
 from sarek_numba.frontend.weak import Type, class_of, tuple_of, type_of
 from sarek_numba.ir.records import dtype_of, leaf_at, leaves, type_at
-from sarek_numba.ir.types import ElementType, FixedArray, MemSpace, Record, Scalar
+from sarek_numba.ir.types import FixedArray, MemSpace, Record, Scalar
 from sarek_numba.ir.variants import canonical, is_variant, variant_name
 
 
@@ -172,22 +172,6 @@ def _array(element: Type, ndim: int, layout: str, owner: RecordType, aligned: bo
     if owner.space is MemSpace.GLOBAL:
         return types.Array(element, ndim, layout, readonly=owner.readonly, aligned=aligned)
     return PlacedArray(element, ndim, layout, owner.space, aligned=aligned)
-
-
-def alike(left: Record, right: Record) -> bool:
-    """Whether two records have the same fields, wherever these lie."""
-    if left.name != right.name or len(left.fields) != len(right.fields):
-        return False
-    pairs = zip(left.fields, right.fields, strict=True)
-    return all(a == b and _alike(first, second) for (a, first), (b, second) in pairs)
-
-
-def _alike(left: ElementType, right: ElementType) -> bool:
-    if isinstance(left, FixedArray) and isinstance(right, FixedArray):
-        return left.shape == right.shape and _alike(left.element, right.element)
-    if isinstance(left, Record) and isinstance(right, Record):
-        return alike(left, right)
-    return left is right
 
 
 def numbers(record: Record) -> tuple[Scalar, ...]:

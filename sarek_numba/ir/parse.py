@@ -59,6 +59,7 @@ from sarek_numba.ir.types import (
     DynamicSharedLength,
     LengthOf,
     MemSpace,
+    NumberOf,
     OffsetOf,
     PartOf,
     ReportBuffer,
@@ -138,6 +139,8 @@ class _Parser(CoopmatReader):
                 return UserArgument(self.integer())
             case "real" | "imag" as name:
                 return PartOf(self.integer(), PART_NAMES.index(name))
+            case "number":
+                return NumberOf(self.integer(), self.integer())
             case "length":
                 return LengthOf(self.integer())
             case "offset":

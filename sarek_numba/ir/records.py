@@ -7,6 +7,7 @@ says no more than its fields; otherwise it carries the offsets. All code compute
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from sarek_numba.ir.types import ElementType, FixedArray, Record, Scalar
 from sarek_numba.ir.variants import (
     TAG_FIELD,
     bundle,
+    guards,
     is_bundle,
     name_of_dtype,
     parts_of_dtype,
@@ -257,3 +259,45 @@ def element_named(record: Record, offset: int) -> str:
         if 0 <= rest < leaf.scalar.bits // 8 and "?" not in text:
             found.append(f".{'.'.join(leaf.path)}{text}")
     return " or ".join(found)
+
+
+# --- two records, one record ---------------------------------------------------------------------
+
+
+def alike(left: Record, right: Record) -> bool:
+    """Whether two records have the same fields, wherever these lie."""
+    if left.name != right.name or len(left.fields) != len(right.fields):
+        return False
+    pairs = zip(left.fields, right.fields, strict=True)
+    return all(a == b and _alike(first, second) for (a, first), (b, second) in pairs)
+
+
+def _alike(left: ElementType, right: ElementType) -> bool:
+    if isinstance(left, FixedArray) and isinstance(right, FixedArray):
+        return left.shape == right.shape and _alike(left.element, right.element)
+    if isinstance(left, Record) and isinstance(right, Record):
+        return alike(left, right)
+    return left is right
+
+
+def numbers_of(record: Record, place: np.ndarray[Any, Any]) -> tuple[np.generic, ...]:
+    """Every number of one record of the host, in the order of `leaves`, arrays one by one.
+
+    A number of a case that a variant does not have is zero, as in a value in a kernel.
+    """
+    held = np.ascontiguousarray(place).reshape(1).view(np.uint8)
+    found = []
+    for leaf in leaves(record):
+        wanted = [(leaf_at(record, tag), case) for tag, case in guards(record, leaf.path)]
+        for index in itertools.product(*map(range, leaf.counts)):
+            has_value = all(_number_at(held, tag, index) == case for tag, case in wanted)
+            zero = np.dtype(leaf.scalar.value).type(0)
+            found.append(_number_at(held, leaf, index) if has_value else zero)
+    return tuple(found)
+
+
+def _number_at(held: np.ndarray[Any, Any], leaf: Leaf, index: tuple[int, ...]) -> np.generic:
+    """A number of a leaf; a tag on the way to another number has fewer indices than that."""
+    start = leaf.offset + sum(k * stride for k, stride in zip(index, leaf.strides, strict=False))
+    number: np.generic = held[start : start + leaf.scalar.bits // 8].view(leaf.scalar.value)[0]
+    return number

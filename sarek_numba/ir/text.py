@@ -78,6 +78,7 @@ from sarek_numba.ir.types import (
     ArrayInfo,
     DynamicSharedLength,
     LengthOf,
+    NumberOf,
     OffsetOf,
     PartOf,
     ReportBuffer,
@@ -361,6 +362,8 @@ def _role(role: Role) -> str:
             return f"argument {argument}"
         case PartOf(argument=argument, part=part):
             return f"{PART_NAMES[part]} {argument}"
+        case NumberOf(argument=argument, number=number):
+            return f"number {argument} {number}"
         case LengthOf(argument=argument):
             return f"length {argument}"
         case OffsetOf(argument=argument):

@@ -227,6 +227,14 @@ class PartOf:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberOf:
+    """A number of the user's record, by its position in the order of `ir.records.numbers_of`."""
+
+    argument: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class LengthOf:
     """Number of elements of an array argument."""
 
@@ -269,6 +277,7 @@ class ReportBuffer:
 Role = (
     UserArgument
     | PartOf
+    | NumberOf
     | LengthOf
     | OffsetOf
     | ShapeOf

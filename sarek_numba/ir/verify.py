@@ -80,6 +80,7 @@ from sarek_numba.ir.types import (
     DynamicSharedLength,
     ElementType,
     MemSpace,
+    NumberOf,
     PartOf,
     ReportBuffer,
     Scalar,
@@ -172,7 +173,7 @@ class _Checker(ExprChecker):
         if array is not None or not isinstance(var.type, Scalar):
             raise Broken(param, f"{var.name} is neither an array nor a scalar")
         wanted = INT32 if self.checked.index_bits == 32 else INT64
-        derived = not isinstance(param.role, UserArgument | PartOf | DynamicSharedLength)
+        derived = not isinstance(param.role, UserArgument | PartOf | NumberOf | DynamicSharedLength)
         if derived and var.type is not wanted:
             raise Broken(param, f"{var.name} is {var.type.value}, not {wanted.value}")
 

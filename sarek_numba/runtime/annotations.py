@@ -18,7 +18,9 @@ import numpy as np
 
 from sarek_numba.errors import Diagnostic, UnknownName, UnsupportedConstruct
 from sarek_numba.frontend.language import ArrayAnnotation, DType, NotYet, RecordConstructor
-from sarek_numba.ir.types import Pair, Scalar
+from sarek_numba.frontend.registered import registered
+from sarek_numba.ir.records import InvalidRecord, record_of
+from sarek_numba.ir.types import Pair, Record, Scalar
 from sarek_numba.runtime.arguments import ELEMENTS, PythonNumber, Stated, StatedArray
 from sarek_numba.runtime.signature import place_of
 
@@ -73,13 +75,16 @@ def _read(annotation: Any) -> Stated:
             known = whole or ELEMENTS.get(element.dtype)
             return StatedArray(known, ndim, None if layout == "A" else layout)
         case RecordConstructor():
-            return None
+            record: Record = annotation.scalar
+            return record
         case DType(dtype=dtype):
             return ELEMENTS.get(dtype)
         case np.dtype():
-            return ELEMENTS.get(annotation)
+            return _record(annotation) if annotation.names else ELEMENTS.get(annotation)
         case GenericAlias() if typing.get_origin(annotation) is np.ndarray:
             return _read_ndarray(annotation)
+        case type() if (record_type := registered(annotation)) is not None:
+            return _read(record_type)
         case type() if annotation in _PYTHON:
             return _PYTHON[annotation]
         case type() if issubclass(annotation, np.generic):
@@ -87,6 +92,13 @@ def _read(annotation: Any) -> Stated:
         case type() if annotation is np.ndarray:
             return StatedArray()
     return None
+
+
+def _record(dtype: np.dtype[Any]) -> Record | None:
+    try:
+        return record_of(dtype)
+    except InvalidRecord:
+        return None
 
 
 def _read_numpy_scalar(scalar: type[np.generic]) -> Stated:

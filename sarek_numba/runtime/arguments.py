@@ -19,12 +19,15 @@ from typing import Any, assert_never
 import numpy as np
 
 from sarek_numba.errors import ArgumentTypeError
+from sarek_numba.frontend.registered import RegisteredType, registered
+from sarek_numba.frontend.variants import VariantValue
 from sarek_numba.ir.nodes import ParamDecl
-from sarek_numba.ir.records import InvalidRecord, record_of
+from sarek_numba.ir.records import InvalidRecord, alike, numbers_of, record_of
 from sarek_numba.ir.types import (
     ArrayInfo,
     DynamicSharedLength,
     LengthOf,
+    NumberOf,
     OffsetOf,
     Pair,
     PartOf,
@@ -36,7 +39,7 @@ from sarek_numba.ir.types import (
     StrideOf,
     UserArgument,
 )
-from sarek_numba.ir.variants import variant_name
+from sarek_numba.ir.variants import is_variant, variant_name
 from sarek_numba.runtime.memory import AnyArray, Arrangement, Placement, arrange
 
 
@@ -61,10 +64,10 @@ class StatedArray:
     layout: str | None = None
 
 
-Kind = ArrayInfo | Scalar | Pair | PythonNumber | None
+Kind = ArrayInfo | Record | Scalar | Pair | PythonNumber | None
 """What an argument is. None is the kind of None; a Python bool has the kind of numpy.bool."""
 
-Stated = StatedArray | Scalar | Pair | PythonNumber | None
+Stated = StatedArray | Record | Scalar | Pair | PythonNumber | None
 """What an annotation says of a parameter; None where there is none."""
 
 ELEMENTS: dict[np.dtype[Any], Scalar | Pair] = {
@@ -80,7 +83,7 @@ _REFUSED_ELEMENTS = {
     "U": ("strings", "pass numbers"),
     "S": ("byte strings", "pass its bytes, x.view(numpy.uint8)"),
     "T": ("strings", "pass numbers"),
-    "V": ("records", "pass an array of them, numpy.array([x])"),
+    "V": ("raw bytes", "pass them as numbers, numpy.frombuffer(x, numpy.uint8)"),
     "M": ("dates", "pass their counts, x.view(numpy.int64)"),
     "m": ("time differences", "pass their counts, x.view(numpy.int64)"),
 }
@@ -94,7 +97,7 @@ class Arguments:
     """The arguments of one launch. Arrays are of class ndarray itself, without copying.
 
     `arrays` are the positions of the arrays among the values; the arrangement has them in that
-    order.
+    order. A record is a tuple of its numbers.
     """
 
     kinds: tuple[Kind, ...]
@@ -119,7 +122,11 @@ def describe(
     positions = []
     for position, value in enumerate(values):
         kind: Kind
-        if isinstance(value, np.ndarray):
+        record = record_argument(value)
+        if record is not None:
+            kind = _record(kernel, names[position], record.dtype, "is a record")
+            value = numbers_of(kind, record)
+        elif isinstance(value, np.ndarray):
             kind = _array_kind(kernel, names[position], value)
             if type(value) is not np.ndarray:
                 value = value.view(np.ndarray)
@@ -174,14 +181,33 @@ def element_of(kind: ArrayInfo) -> Scalar | Pair | Record:
     return Pair(kind.element) if kind.pairs else kind.element
 
 
-def _record(kernel: str, name: str, dtype: np.dtype[Any]) -> Record:
+def _record(
+    kernel: str, name: str, dtype: np.dtype[Any], relation: str = "is an array of records"
+) -> Record:
     try:
         return record_of(dtype)
     except InvalidRecord as error:
         raise ArgumentTypeError(
-            f"kernel '{kernel}': argument '{name}' is an array of records: {error.message}\n"
+            f"kernel '{kernel}': argument '{name}' {relation}: {error.message}\n"
             f"  hint: {error.hint}"
         ) from None
+
+
+def record_argument(value: Any) -> AnyArray | None:
+    """One record, as an array without axes; None if a value is none.
+
+    It is a scalar or an array without axes of a structured dtype, the value of a variant, or an
+    instance of a registered class.
+    """
+    if isinstance(value, np.void | np.ndarray):
+        is_one = value.ndim == 0 and value.dtype.names is not None
+        return np.asarray(value) if is_one else None
+    if isinstance(value, VariantValue):
+        return np.asarray(value)
+    if isinstance(value, int | float | complex | np.generic | None):
+        return None
+    kind = registered(type(value))
+    return np.asarray(kind.record_from(value)) if isinstance(kind, RegisteredType) else None
 
 
 def _scalar_kind(kernel: str, name: str, value: Any) -> Kind:
@@ -249,11 +275,13 @@ def _stated_kind(
     name: str,
     value: Any,
     kind: Kind,
-    stated: StatedArray | Scalar | Pair | PythonNumber,
+    stated: StatedArray | Record | Scalar | Pair | PythonNumber,
 ) -> Kind:
     """The kind that the argument takes; ArgumentTypeError if it is not what is stated."""
     match stated, kind:
         case StatedArray(), ArrayInfo() if _is_stated(value, kind, stated):
+            return kind
+        case Record(), Record() if alike(stated, kind):
             return kind
         case ((Scalar() | Pair()), (Scalar() | Pair())) if stated == kind:
             return kind
@@ -279,7 +307,9 @@ def _stated_kind(
     )
 
 
-def _as_stated(name: str, kind: Kind, stated: StatedArray | Scalar | Pair | PythonNumber) -> str:
+def _as_stated(
+    name: str, kind: Kind, stated: StatedArray | Record | Scalar | Pair | PythonNumber
+) -> str:
     """What to pass instead."""
     match stated, kind:
         case StatedArray(element=Scalar()), ArrayInfo(pairs=True):
@@ -299,8 +329,18 @@ def _as_stated(name: str, kind: Kind, stated: StatedArray | Scalar | Pair | Pyth
             return f"pass numpy.asfortranarray({name})"
         case StatedArray(), ArrayInfo():
             return f"pass numpy.ascontiguousarray({name})"
+        case StatedArray(element=Record()), Record():
+            return f"pass an array of one record, as in numpy.array([{name}])"
         case StatedArray(), _:
             return "pass an array"
+        case Record(), ArrayInfo(record=None, element=Record() as element) if alike(
+            stated, element
+        ):
+            return f"pass one element, as in {name}[0]"
+        case Record(), _ if is_variant(stated):
+            return f"pass a value of {variant_name(stated)}"
+        case Record(), _:
+            return "pass a record of these fields and types, as in numpy.zeros((), dtype)"
         case ((Scalar() | PythonNumber()), PythonNumber.COMPLEX | Pair()):
             return f"pass {name}.real"
         case Scalar(), PythonNumber.INT | PythonNumber.WIDE_INT if stated.is_integer:
@@ -359,6 +399,10 @@ def in_words(kind: Kind | Stated) -> str:
                 words += f" of {element.value}"
             layout = _LAYOUT_WORDS.get(kind.layout or "")
             return f"{words}, {layout}" if layout and isinstance(kind, StatedArray) else words
+        case Record() if is_variant(kind):
+            return f"a value of {variant_name(kind)}"
+        case Record():
+            return f"a record ({', '.join(name for name, _ in kind.fields)})"
         case Scalar() | Pair():
             return f"a scalar of {kind.value}"
         case PythonNumber():
@@ -405,6 +449,8 @@ def _reader(role: Role) -> Callable[[Arguments, int], Any]:
             return lambda arguments, shared: arguments.values[position].real
         case PartOf(argument=position):
             return lambda arguments, shared: arguments.values[position].imag
+        case NumberOf(argument=position, number=number):
+            return lambda arguments, shared: arguments.values[position][number]
         case LengthOf(argument=position):
             return lambda arguments, shared: arguments.placement(position).length
         case OffsetOf(argument=position):

@@ -15,6 +15,7 @@ from typing import Any
 from sarek_numba.capability import describe
 from sarek_numba.display import code, columns, table
 from sarek_numba.ir.types import ArrayInfo, Pair, Record, Scalar
+from sarek_numba.ir.variants import variant_name
 from sarek_numba.runtime.arguments import Kind, PythonNumber, element_of
 from sarek_numba.runtime.launch import Analysed
 from sarek_numba.runtime.signature import place_of
@@ -94,6 +95,8 @@ def _kind_text(kind: Kind) -> str:
             name = "record" if isinstance(element, Record) else element.value
             shape = ", ".join([":"] * kind.ndim)
             return f"{name}[{shape}] {kind.layout}{'' if kind.writable else ' readonly'}"
+        case Record():
+            return variant_name(kind) or "record"
         case Scalar() | Pair() | PythonNumber():
             return kind.value
         case None:

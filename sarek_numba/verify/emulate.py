@@ -11,6 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
@@ -23,8 +24,9 @@ from sarek_numba.frontend.registered import registered
 from sarek_numba.frontend.variants import CaseType, Variant
 from sarek_numba.ir.types import Pair, Scalar
 from sarek_numba.runtime.annotations import stated_of
+from sarek_numba.runtime.arguments import record_argument
 from sarek_numba.verify.emulation import patterns
-from sarek_numba.verify.emulation.arrays import EmulatedArray, made_record, own
+from sarek_numba.verify.emulation.arrays import EmulatedArray, made_record, own, structured
 from sarek_numba.verify.emulation.machine import BlockState, Dimensions, places, run_block
 from sarek_numba.verify.emulation.numbers import REPLACEMENTS, TypeConstructor
 
@@ -63,13 +65,13 @@ class Emulation:
         bound = inspect.signature(self.function).bind(*arguments, **named)
         bound.apply_defaults()
         stated = stated_of(self.function, tuple(bound.arguments))
-        given = bound.arguments.values()
-        values = tuple(_argument(*pair, self.hints) for pair in zip(given, stated, strict=True))
-        function = _Substitution().function(self.function)
+        for (name, value), kind in zip(list(bound.arguments.items()), stated, strict=True):
+            bound.arguments[name] = _argument(value, kind, self.hints)
+        function = partial(_passing_values(_Substitution().function(self.function)), **bound.kwargs)
         for place in places(grid):
             state = BlockState(grid, block, place, shared_bytes, self.hints)
             try:
-                run_block(state, function, values)
+                run_block(state, function, bound.args)
             finally:
                 sys.stdout.write(state.text())
 
@@ -91,6 +93,9 @@ def _dimensions(given: Any) -> Dimensions:
 
 def _argument(value: Any, stated: Any, hints: Hints) -> Any:
     """An argument as the kernel sees it: a number has the type that its annotation states."""
+    record = record_argument(value)
+    if record is not None:
+        return structured(record, hints)
     if isinstance(value, np.ndarray):
         return EmulatedArray(np.asarray(value), hints)
     if isinstance(stated, Scalar | Pair) and value is not None:
@@ -178,7 +183,7 @@ def _is_compiled_by_numba(value: Any) -> bool:
 
 
 def _passing_values(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A device function whose arguments and results are values: it gets copies of records."""
+    """A function whose arguments and results are values: it gets copies of records."""
 
     def call(*arguments: Any, **named: Any) -> Any:
         given = {name: own(value) for name, value in named.items()}

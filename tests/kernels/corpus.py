@@ -14,6 +14,7 @@ from tests.kernels import (
     handovers,
     matching,
     memory,
+    record_arguments,
     records,
     recursion,
     registered,
@@ -43,5 +44,6 @@ MODULES = (
     texts,
     handovers,
     variants,
+    record_arguments,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

@@ -92,6 +92,7 @@ from sarek_numba.ir.types import (
     ElementType,
     LengthOf,
     MemSpace,
+    NumberOf,
     OffsetOf,
     PartOf,
     Record,
@@ -380,6 +381,7 @@ class Supply:
             | st.builds(ShapeOf, small, small)
             | st.builds(StrideOf, small, small)
             | st.builds(PartOf, small, st.sampled_from((0, 1)))
+            | st.builds(NumberOf, small, small)
             | st.just(DynamicSharedLength())
         )
         return ParamDecl(self.declare(), draw(info) if draw(flags) else None, draw(role))

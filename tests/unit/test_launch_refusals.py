@@ -194,11 +194,23 @@ CASES: dict[str, tuple[type[Exception], Callable[[], Any], str]] = {
         "order '>'\n"
         "  hint: convert it with a.astype(a.dtype.newbyteorder('='))",
     ),
-    "a record": (
+    "a record with bytes in another order": (
         errors.ArgumentTypeError,
-        lambda: scale[1, 8](OUT, X, np.zeros((), [("a", np.float32)])[()]),
-        "kernel 'scale': argument 'factor' is of [('a', '<f4')]: records are not taken\n"
-        "  hint: pass an array of them, numpy.array([factor])",
+        lambda: scale[1, 8](OUT, X, np.zeros(3, [("a", ">f4")])[1]),
+        "kernel 'scale': argument 'factor' is a record: field 'a' is float32 in the byte order "
+        "'>'\n  hint: convert it with a.astype(a.dtype.newbyteorder('='))",
+    ),
+    "a record where a number is stated": (
+        errors.ArgumentTypeError,
+        lambda: stated[1, 8](OUT, MATRIX, np.zeros((), [("a", np.int32)])),
+        "kernel 'stated': argument 'n' is a record (a), and the kernel states a scalar of int32\n"
+        "  hint: pass a number, as in numpy.int32(1)",
+    ),
+    "raw bytes": (
+        errors.ArgumentTypeError,
+        lambda: scale[1, 8](OUT, X, np.void(b"abc")),
+        "kernel 'scale': argument 'factor' is of |V3: raw bytes are not taken\n"
+        "  hint: pass them as numbers, numpy.frombuffer(factor, numpy.uint8)",
     ),
     "a bfloat16 scalar": (
         errors.ArgumentTypeError,

@@ -14,6 +14,7 @@ from sarek_numba.ir.types import (
     ArrayInfo,
     DynamicSharedLength,
     LengthOf,
+    NumberOf,
     OffsetOf,
     Pair,
     PartOf,
@@ -294,7 +295,8 @@ def test_parameters_are_filled_by_role() -> None:
     """Each with the declared width, whatever the order and however few a program keeps."""
     view = np.zeros((6, 8), np.float32)[::-2, 1:5]
     z = np.complex64(3 - 4j)
-    arguments = describe("k", ["n", "x", "z"], [7, view, z], [None] * 3)
+    r = np.array((5, [[1, 2], [3, 4]]), [("a", "i2"), ("b", "f4", (2, 2))])[()]
+    arguments = describe("k", ["n", "x", "z", "r"], [7, view, z, r], [None] * 4)
     wanted: list[tuple[Any, Scalar | None, Any]] = [
         (UserArgument(1), None, "buffer"),
         (StrideOf(1, 0), Scalar.INT64, np.int64(-16)),
@@ -305,6 +307,8 @@ def test_parameters_are_filled_by_role() -> None:
         (UserArgument(0), Scalar.INT16, np.int16(7)),
         (PartOf(2, 0), Scalar.FLOAT32, np.float32(3)),
         (PartOf(2, 1), Scalar.FLOAT64, np.float64(-4)),
+        (NumberOf(3, 0), Scalar.INT16, np.int16(5)),
+        (NumberOf(3, 3), Scalar.FLOAT32, np.float32(3)),
         (DynamicSharedLength(), Scalar.INT32, np.int32(96)),
     ]
     made = fillers([_parameter(role, scalar) for role, scalar, _ in wanted])

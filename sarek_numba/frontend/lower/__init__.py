@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from numba.core import ir, types
 
-from sarek_numba.errors import UnsupportedConstruct
+from sarek_numba.errors import Diagnostic, UnsupportedConstruct
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import WeakComplex, is_complex
 from sarek_numba.frontend.hints import current
@@ -31,6 +31,7 @@ from sarek_numba.frontend.lower.temporaries import fold_temporaries
 from sarek_numba.frontend.lower.values import NOTHING, Cell, ComplexValue, TupleValue, Value
 from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.records import RecordType
+from sarek_numba.frontend.records import numbers as record_numbers
 from sarek_numba.frontend.structure import structure
 from sarek_numba.frontend.weak import WeakFloat, WeakInt, constant_of, is_number, scalar_of
 from sarek_numba.ir.depth import deep_recursion
@@ -42,6 +43,7 @@ from sarek_numba.ir.types import (
     UNIT,
     DynamicSharedLength,
     ElementType,
+    NumberOf,
     PartOf,
     Scalar,
     TupleType,
@@ -175,6 +177,10 @@ def _kernel_parameters(
             params += _complex_parameters(typed, parameter, program)
             made_parts = (Cell(VarRef(param.var)) for param in params[-2:])
             arguments.append(ComplexValue(tuple(made_parts)))
+        elif isinstance(type, RecordType):
+            params += _record_parameters(typed, parameter, program)
+            numbers = params[len(params) - len(record_numbers(type.root)) :]
+            arguments.append(TupleValue(tuple(Cell(VarRef(param.var)) for param in numbers)))
         elif isinstance(type, types.BaseTuple):
             raise UnsupportedConstruct(
                 f"the argument {parameter.name!r} of a kernel is a tuple: pass its items"
@@ -209,6 +215,23 @@ def _complex_parameters(
     return [
         ParamDecl(program.ids.var(name, scalar), None, PartOf(parameter.index, part))
         for part, name in enumerate(names)
+    ]
+
+
+def _record_parameters(typed: t.Typed, parameter: t.Parameter, program: Program) -> list[ParamDecl]:
+    """A parameter for every number of a record."""
+    words = records.words(parameter.name, parameter.type.root)
+    if len(words) > records.MOST_PASSED:
+        message = (
+            f"a record of {len(words)} numbers as the argument {parameter.name!r} "
+            f"(at most {records.MOST_PASSED})"
+        )
+        hint = f"pass an array of one record, as in numpy.array([{parameter.name}])"
+        place = typed.source.span_of_definition()
+        raise UnsupportedConstruct(Diagnostic(UnsupportedConstruct, message, place, hint))
+    return [
+        ParamDecl(program.ids.var(word, scalar), None, NumberOf(parameter.index, number))
+        for number, (word, scalar) in enumerate(words)
     ]
 
 

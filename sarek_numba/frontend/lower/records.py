@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from sarek_numba.frontend.regions import Phi, Statement
 
 _MOST_UNROLLED = 4
-_MOST_PASSED = 64
+MOST_PASSED = 64
 
 
 def lower_record_operation(
@@ -503,9 +503,9 @@ def numbers_of(lowering: FunctionLowering, value: RecordRef) -> list[Expr]:
         lowering.emitter.bind_cell(cell)
     parts = list(_parts(value))
     total = sum(math.prod(counts) for _, counts in parts)
-    if total > _MOST_PASSED:
+    if total > MOST_PASSED:
         raise lowering.refuse(
-            f"a record of {total} numbers as an argument or a result (at most {_MOST_PASSED})",
+            f"a record of {total} numbers as an argument or a result (at most {MOST_PASSED})",
             lowering.current,
             "pass the array and the index",
         )

@@ -14,7 +14,6 @@ from sarek_numba.frontend.language import RecordConstructor
 from sarek_numba.frontend.records import (
     RecordMethod,
     RecordType,
-    alike,
     field_of,
     field_view,
     is_variant_type,
@@ -35,7 +34,7 @@ from sarek_numba.frontend.typed import (
     Type,
 )
 from sarek_numba.frontend.weak import Refusal, describe, is_number, operand
-from sarek_numba.ir.records import InvalidRecord, record_of
+from sarek_numba.ir.records import InvalidRecord, alike, record_of
 from sarek_numba.ir.types import Record
 from sarek_numba.ir.variants import is_variant
 

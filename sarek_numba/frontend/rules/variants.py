@@ -9,7 +9,7 @@ from numba.core import types
 from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend import matching
 from sarek_numba.frontend.extensions import CompileTime
-from sarek_numba.frontend.records import RecordType, alike, is_variant_type, value_of
+from sarek_numba.frontend.records import RecordType, is_variant_type, value_of
 from sarek_numba.frontend.rules.registry import rule
 from sarek_numba.frontend.typed import (
     BindMethod,
@@ -24,7 +24,7 @@ from sarek_numba.frontend.typed import (
 )
 from sarek_numba.frontend.variants import CaseType, Variant, VariantValue
 from sarek_numba.frontend.weak import Refusal, constant_of, describe, is_number, operand, type_of
-from sarek_numba.ir.records import leaves
+from sarek_numba.ir.records import alike, leaves
 from sarek_numba.ir.types import Record, Scalar
 from sarek_numba.ir.variants import case_names, is_variant, part_path, payload, variant_name
 
