@@ -20,6 +20,18 @@ class Span:
     end_line: int | None = None
     end_column: int | None = None
 
+    def surrounds(self, other: Span) -> bool:
+        """Whether another span is a part of this one, and not all of it."""
+        ours, theirs = self._ends(), other._ends()
+        if ours is None or theirs is None or ours == theirs or self.file != other.file:
+            return False
+        return ours[0] <= theirs[0] and theirs[1] <= ours[1]
+
+    def _ends(self) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        if self.column is None or self.end_line is None or self.end_column is None:
+            return None
+        return (self.line, self.column), (self.end_line, self.end_column)
+
     def __str__(self) -> str:
         column = "" if self.column is None else f":{self.column + 1}"
         return f"{shown_file(self.file)}:{self.line}{column}"

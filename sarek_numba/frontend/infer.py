@@ -8,6 +8,7 @@ bytecode, then those of the types.
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from types import FunctionType
 from typing import Any
 
@@ -32,6 +33,7 @@ from sarek_numba.frontend.recursion import Specialisations, cut
 from sarek_numba.frontend.source import Source, read
 from sarek_numba.frontend.typed import Call, Captured, Parameter, Type, Typed
 from sarek_numba.frontend.weak import Refusal, describe, join
+from sarek_numba.span import Span
 
 
 def infer(function: FunctionType, argument_types: tuple[Type, ...]) -> Typed:
@@ -256,11 +258,21 @@ def _never_assigned(inferer: Inferer) -> set[str]:
 
 
 def _ordered(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
-    """By place, each once: a copied instruction reports the same finding again."""
+    """By place, each once: a copied instruction reports the same finding again.
+
+    So does a part of a pattern what the pattern was refused for.
+    """
     unique = {(d.message, d.span): d for d in reversed(diagnostics)}
-    return sorted(
-        unique.values(), key=lambda d: (d.span.line, d.span.column or 0) if d.span else (0, 0)
-    )
+    spans: defaultdict[str, list[Span]] = defaultdict(list)
+    for diagnostic in unique.values():
+        if diagnostic.span is not None:
+            spans[diagnostic.message].append(diagnostic.span)
+    outermost = [
+        d
+        for d in unique.values()
+        if d.span is None or not any(other.surrounds(d.span) for other in spans[d.message])
+    ]
+    return sorted(outermost, key=lambda d: (d.span.line, d.span.column or 0) if d.span else (0, 0))
 
 
 def _distinct(captures: list[Captured]) -> tuple[Captured, ...]:

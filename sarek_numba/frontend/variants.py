@@ -99,6 +99,14 @@ class VariantValue(metaclass=CaseType):
     def __hash__(self) -> int:
         return hash((type(self).index, *(h for h in self._held if not isinstance(h, np.ndarray))))
 
+    def __int__(self) -> int:
+        """What NumPy asks of a value at `a[i] = value`, where it stores no array."""
+        name = type(self).variant.name
+        raise TypeError(
+            f"a value of {name} is no number: store it as a[i, ...] = value, and make arrays by "
+            f"{name}.array"
+        )
+
     def __repr__(self) -> str:
         return f"{type(self)!r}({', '.join(map(_shown, self._held))})"
 
@@ -154,7 +162,9 @@ class Variant(RecordConstructor):
         places = np.asarray(array)
         found = variant_of(places.dtype)
         if found is None or not found.is_like(self):
-            raise TypeError(f"{self.name}.values() takes an array of {self.name}")
+            raise TypeError(
+                f"{self.name}.values() takes an array of {self.name}{_anew(found, self)}"
+            )
         if places.ndim == 0:
             return [decode(places)]
         if places.ndim == 1:
@@ -178,6 +188,16 @@ def _case(variant: Variant, index: int, name: str, parts: tuple[np.dtype[Any], .
     return made
 
 
+def _anew(given: Any, variant: Variant) -> str:
+    """What to add to a refusal if what is given is of another variant of the same name."""
+    from sarek_numba.ir.variants import other_declaration
+
+    if not isinstance(given, Variant):
+        return ""
+    found = other_declaration(given.scalar, variant.scalar)
+    return "" if found is None else f"; {found}"
+
+
 def _calls(variant: Variant) -> str:
     """How the cases are called."""
     return ", ".join(f"{case!r}({', '.join(case.__match_args__)})" for case in variant.cases)
@@ -191,7 +211,8 @@ def encode(value: Any, place: Places) -> None:
     variant = variant_of(place.dtype)
     assert variant is not None
     if not isinstance(value, VariantValue) or not type(value).variant.is_like(variant):
-        raise TypeError(f"{value!r} is no value of {variant.name}: {_calls(variant)}")
+        anew = _anew(getattr(type(value), "variant", None), variant)
+        raise TypeError(f"{value!r} is no value of {variant.name}: {_calls(variant)}{anew}")
     place["tag"] = type(value).index
     for part, target in zip(value._held, _part_places(place, type(value)), strict=True):
         if isinstance(part, VariantValue):
@@ -263,7 +284,8 @@ def _held(value: Any, kind: np.dtype[Any], where: str) -> Any:
     variant = variant_of(kind)
     if variant is not None:
         if not isinstance(value, VariantValue) or not type(value).variant.is_like(variant):
-            raise TypeError(f"{where} is a {variant.name}, and {value!r} is none")
+            anew = _anew(getattr(type(value), "variant", None), variant)
+            raise TypeError(f"{where} is a {variant.name}, and {value!r} is none{anew}")
         return value
     if kind.names is not None:
         source = np.asarray(getattr(value, "array", value))

@@ -128,6 +128,21 @@ def _aligned(offset: int, alignment: int) -> int:
     return -(-offset // alignment) * alignment
 
 
+def other_declaration(ours: Record, theirs: Record) -> str | None:
+    """What to say where two variants have one name and differ; None for any other two records.
+
+    So it is when a declaration is changed and run again, and arrays of the one before are still
+    there.
+    """
+    name = variant_name(ours)
+    if name is None or name != variant_name(theirs) or canonical(ours) == canonical(theirs):
+        return None
+    how = "whose parts differ"
+    if case_names(ours) != case_names(theirs):
+        how = f"of {', '.join(case_names(ours))} and of {', '.join(case_names(theirs))}"
+    return f"these are two declarations of {name}, {how}: make its values anew after a change"
+
+
 @lru_cache(maxsize=1024)
 def canonical(record: Record) -> Record:
     """A record as C lays it out if there is a variant in it: the type of its values.

@@ -39,7 +39,7 @@ from sarek_numba.ir.types import (
     StrideOf,
     UserArgument,
 )
-from sarek_numba.ir.variants import is_variant, variant_name
+from sarek_numba.ir.variants import is_variant, other_declaration, variant_name
 from sarek_numba.runtime.memory import AnyArray, Arrangement, Placement, arrange
 
 
@@ -316,8 +316,10 @@ def _as_stated(
             return f"pass {name}.real"
         case StatedArray(element=Record() as record), ArrayInfo() if not _is_element(kind, stated):
             variant = variant_name(record)
+            given = element_of(kind)
+            anew = other_declaration(given, record) if isinstance(given, Record) else None
             if variant is not None:
-                return f"pass an array of {variant}.dtype, as {variant}.array makes one"
+                return anew or f"pass an array of {variant}.dtype, as {variant}.array makes one"
             return "pass an array of this dtype, offsets included"
         case StatedArray(element=Scalar() | Pair() as element), ArrayInfo() if not _is_element(
             kind, stated

@@ -208,3 +208,21 @@ def variant_read_only(fixed_shapes, n):
 
 def variant_declared_in_a_kernel(x, n):
     shape = sarek.variant("Shape", Circle=sarek.float32)
+
+
+Later = sarek.variant("Shape", Circle=sarek.float32, Square=sarek.float32)
+Exact = sarek.variant(
+    "Shape", Circle=sarek.float64, Rect=(sarek.float32, sarek.float32), Point=None
+)
+
+
+def variant_subject_of_an_earlier_declaration(shapes, x):
+    match shapes[0]:
+        case Later.Circle(radius):
+            x[0] = radius
+        case Later.Square(side):
+            x[0] = side
+
+
+def variant_store_of_another_declaration(shapes, n):
+    shapes[0] = Exact.Circle(1.0)

@@ -204,6 +204,16 @@ def test_random_values_return():
         assert variant.values(np.concatenate([array, array])) == values * 2
 
 
+Earlier = sarek.variant("Shape", Circle=sarek.float32)
+Owner = sarek.variant("Owner", One=Shape)
+
+
+def store(value):
+    """Store as NumPy takes no value."""
+    array = np.zeros(2, type(value).variant)
+    array[1] = value
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -216,7 +226,13 @@ def test_random_values_return():
         (lambda: Shape.Painted(Shape.Point()), "part 0 of Shape.Painted is a Color"),
         (lambda: Shape(3), r"Shape has cases, which are called: Shape.Circle\(f0\), "),
         (lambda: Shape.array([Color.Gray(3)]), r"Color.Gray\(3\) is no value of Shape"),
-        (lambda: Shape.values(np.zeros(2, np.int32)), "takes an array of Shape"),
+        (lambda: Shape.values(np.zeros(2, np.int32)), "takes an array of Shape$"),
+        (lambda: Earlier.values(np.zeros(2, Shape)), "an array of Shape; these are two decl"),
+        (lambda: Shape.array([Earlier.Circle(3)]), r"Painted\(f0\); these are two decl"),
+        (lambda: Owner.One(Earlier.Circle(3)), r"Circle\(3.0\) is none; these are two decl"),
+        (lambda: int(Shape.Point()), "a value of Shape is no number"),
+        (lambda: store(Shape.Point()), r"store it as a\[i, ...\] = value, and make arrays by Shape"),
+        (lambda: np.array([Shape.Point()], Shape), "make arrays by Shape.array"),
     ],
 )
 def test_host_values_are_checked(make, message):
@@ -287,3 +303,5 @@ def test_a_stated_variant_is_checked():
     with pytest.raises(sarek.ArgumentTypeError, match=r"hint: .* Shape.dtype, as Shape.array"):
         launched(is_point, out, loose)
     launched(is_point, out, Shape.array(loose))
+    with pytest.raises(sarek.ArgumentTypeError, match="two declarations of Shape, of Circle and"):
+        launched(is_point, out, np.zeros(4, Earlier))

@@ -26,7 +26,14 @@ from sarek_numba.frontend.variants import CaseType, Variant, VariantValue
 from sarek_numba.frontend.weak import Refusal, constant_of, describe, is_number, operand, type_of
 from sarek_numba.ir.records import alike, leaves
 from sarek_numba.ir.types import Record, Scalar
-from sarek_numba.ir.variants import case_names, is_variant, part_path, payload, variant_name
+from sarek_numba.ir.variants import (
+    case_names,
+    is_variant,
+    other_declaration,
+    part_path,
+    payload,
+    variant_name,
+)
 
 
 def type_of_part(kind: Any) -> Type:
@@ -103,6 +110,8 @@ def check_variant(value: Type, record: Record, where: str) -> None:
     if is_variant_type(value) and alike(value.record, record):
         return
     hint = f"store one, as in {name}.{_call(record)}"
+    if is_variant_type(value):
+        hint = other_declaration(value.record, record) or hint
     given = value.value if isinstance(value, CompileTime) else None
     if isinstance(given, CaseType) and alike(given.variant.scalar, record):
         hint = f"call the case: {given!r}({', '.join(given.__match_args__)})"
@@ -167,7 +176,8 @@ def _require(subject: Type, case: Type) -> CaseType:
     hint = "write a value, a name or `_`"
     if is_variant_type(subject):
         name = variant_name(subject.record)
-        hint = f"name a case of it, as in `{name}.{_call(subject.record)}`"
+        anew = other_declaration(subject.record, named.variant.scalar)
+        hint = anew or f"name a case of it, as in `{name}.{_call(subject.record)}`"
     raise Refusal(
         f"`{named!r}` is a case of {named.variant!r}, and what is matched is {describe(subject)}",
         hint,
