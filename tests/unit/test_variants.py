@@ -231,7 +231,10 @@ def store(value):
         (lambda: Shape.array([Earlier.Circle(3)]), r"Painted\(f0\); these are two decl"),
         (lambda: Owner.One(Earlier.Circle(3)), r"Circle\(3.0\) is none; these are two decl"),
         (lambda: int(Shape.Point()), "a value of Shape is no number"),
-        (lambda: store(Shape.Point()), r"store it as a\[i, ...\] = value, and make arrays by Shape"),
+        (
+            lambda: store(Shape.Point()),
+            r"store it as a\[i, ...\] = value, and make",
+        ),
         (lambda: np.array([Shape.Point()], Shape), "make arrays by Shape.array"),
     ],
 )
