@@ -43,6 +43,7 @@ from sarek_numba.runtime.arguments import (
     array_kind,
     describe,
     element_of,
+    record_argument,
 )
 from sarek_numba.runtime.dimensions import (
     check_limits,
@@ -260,6 +261,8 @@ class Dispatcher:
             case StatedArray() | Record() | Scalar() | Pair() | PythonNumber():
                 return _kind_of_stated(given)
             case None | bool() | int() | float() | complex() | np.ndarray() | np.generic():
+                return describe(self.__name__, (name,), (given,), (None,)).kinds[0]
+            case _ if record_argument(given) is not None:
                 return describe(self.__name__, (name,), (given,), (None,)).kinds[0]
             case _:
                 return _kind_of_stated(read_annotation(self.py_func, name, given))
