@@ -11,11 +11,20 @@ from typing import Any
 
 import numpy as np
 from numba.core import types
+from numba.np.numpy_support import from_dtype
 
 from sarek_numba.frontend.extensions import PlacedArray, space_of
 from sarek_numba.frontend.weak import Type, class_of, tuple_of, type_of
+from sarek_numba.ir.pairs import pair_of
 from sarek_numba.ir.records import dtype_of, leaf_at, leaves, type_at
-from sarek_numba.ir.types import FixedArray, MemSpace, Record, Scalar
+from sarek_numba.ir.types import (
+    PART_NAMES,
+    ElementType,
+    FixedArray,
+    MemSpace,
+    Record,
+    Scalar,
+)
 from sarek_numba.ir.variants import canonical, is_variant, variant_name
 
 
@@ -89,6 +98,22 @@ class RecordType(types.Type):  # type: ignore[misc] # Numba ships no types
         )
 
 
+class ComplexField(types.Complex):  # type: ignore[misc] # Numba ships no types
+    """The complex elements of an array that is a field of records, or a field of all elements.
+
+    Their parts lie as those of the records do: each in an array of its own, unless `by_bytes`.
+    """
+
+    def __init__(self, number: Type, by_bytes: bool) -> None:
+        self.number = number
+        self.by_bytes = by_bytes
+        super().__init__(number.name, number.underlying_float)
+
+    @property
+    def key(self) -> Any:
+        return (self.number, self.by_bytes)
+
+
 class RecordMethod(types.Opaque):  # type: ignore[misc] # Numba ships no types
     """`r.copy`, before it is called."""
 
@@ -110,6 +135,8 @@ def is_variant_type(kind: Type) -> bool:
 
 def element_type(array: Type) -> Type:
     """What `a[i]` is of: a variant is a value, any other record a reference."""
+    if isinstance(array.dtype, ComplexField):
+        return array.dtype.number
     if not isinstance(array.dtype, RecordType):
         return array.dtype
     if is_variant_type(array.dtype):
@@ -138,31 +165,47 @@ def field_of(owner: RecordType, name: str) -> Type:
     """The type of a field of a record: a number, a record, or an array."""
     path = (*owner.path, name)
     kind = dict(owner.record.fields)[name]
-    if isinstance(kind, Scalar):
-        return type_of(kind)
+    number = number_type(kind)
+    if number is not None:
+        return number
     if isinstance(kind, Record) and (is_value(owner) or is_variant(kind)):
         return value_of(kind)
     if isinstance(kind, Record):
         return owner.within(name, owner.held)
     assert isinstance(kind, FixedArray)
-    if isinstance(kind.element, Record):
+    number = number_type(kind.element)
+    if number is None:
         return _array(owner.within(name, "element"), len(kind.shape), "C", owner, True)
-    assert isinstance(kind.element, Scalar)
-    aligned = not owner.by_bytes or leaf_at(owner.root, path).is_aligned
-    return _array(type_of(kind.element), len(kind.shape), "A", owner, aligned)
+    return _numbers(number, len(kind.shape), owner, path)
+
+
+def number_type(kind: ElementType) -> Type | None:
+    """The type of a number; None for what is no number."""
+    pair = pair_of(kind)
+    if pair is not None:
+        return from_dtype(np.dtype(pair.value))
+    return type_of(kind) if isinstance(kind, Scalar) else None
+
+
+def _numbers(number: Type, ndim: int, owner: RecordType, path: tuple[str, ...]) -> Type:
+    """The type of an array of numbers of records."""
+    is_pair = isinstance(number, types.Complex)
+    leaf = leaf_at(owner.root, (*path, PART_NAMES[0]) if is_pair else path)
+    element = ComplexField(number, owner.by_bytes) if is_pair else number
+    return _array(element, ndim, "A", owner, not owner.by_bytes or leaf.is_aligned)
 
 
 def field_view(array: Type, name: str) -> Type | None:
     """The type of `p['x']`, the field of every element; None for a field of arrays of records."""
     element: RecordType = array.dtype
     owner = element.held_as("reference", array)
-    if isinstance(dict(owner.record.fields)[name], Record):
+    held = dict(owner.record.fields)[name]
+    number = number_type(held)
+    if number is not None:
+        return _numbers(number, array.ndim, owner, (*owner.path, name))
+    if isinstance(held, Record):
         return array.copy(dtype=owner.within(name, "element"))
     kind = field_of(owner, name)
-    if not isinstance(kind, types.Array):
-        path = (*owner.path, name)
-        aligned = not owner.by_bytes or leaf_at(owner.root, path).is_aligned
-        return _array(kind, array.ndim, "A", owner, aligned)
     if isinstance(kind.dtype, RecordType):
         return None
     return kind.copy(ndim=array.ndim + kind.ndim)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from sarek_numba.ir.layout import field_offset, layout_of
+from sarek_numba.ir.pairs import PAIR_RECORDS, pair_of
 from sarek_numba.ir.types import ElementType, FixedArray, Record, Scalar
 from sarek_numba.ir.variants import (
     TAG_FIELD,
@@ -108,7 +109,7 @@ def _field(dtype: np.dtype[Any], path: str) -> ElementType:
         hint = "convert it with a.astype(a.dtype.newbyteorder('='))"
         order = dtype.byteorder
         raise InvalidRecord(f"{_at(path)} is {dtype.name} in the byte order {order!r}", hint)
-    scalar = _SCALARS.get(dtype)
+    scalar = _SCALARS.get(dtype) or PAIR_RECORDS.get(dtype)
     if scalar is None:
         raise InvalidRecord(f"{_at(path)} is {dtype}, no type of a kernel", "use numbers")
     return scalar
@@ -145,7 +146,10 @@ def dtype_of(record: Record) -> np.dtype[Any]:
 
 
 def _format(kind: ElementType) -> Any:
+    pair = pair_of(kind)
     match kind:
+        case Record() if pair is not None:
+            return np.dtype(pair.value)
         case Record():
             return dtype_of(kind)
         case FixedArray(element=element, shape=shape):

@@ -11,7 +11,7 @@ from sarek_numba.verify.ulp import ulp_distance
 from tests.conformance.everywhere import everywhere
 from tests.executors import run
 from tests.kernels.case import Launch
-from tests.record_shapes import fill, random_dtype
+from tests.record_shapes import NUMBERS, fill, random_dtype
 
 DEVICE_SHAPES = 10
 COUNT = 5
@@ -31,8 +31,8 @@ def test_records_of_random_shapes(executor):
     """From a packed record through variables to an aligned one, and from that to a packed one."""
     values = np.random.default_rng(3)
     for seed in range(DEVICE_SHAPES):
-        packed = random_dtype(random.Random(seed), align=False, depth=2)
-        aligned = random_dtype(random.Random(seed), align=True, depth=2)
+        packed = random_dtype(random.Random(seed), align=False, depth=2, scalars=NUMBERS)
+        aligned = random_dtype(random.Random(seed), align=True, depth=2, scalars=NUMBERS)
         p = np.zeros(COUNT, packed)
         fill(values, p)
         q, r = np.zeros(COUNT, aligned), np.zeros(COUNT, packed)

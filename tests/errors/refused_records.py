@@ -218,3 +218,26 @@ def record_loop(points, n):
 def record_compared(points, n):
     if points[0] == points[1]:
         points[0].x = 1.0
+
+
+COMPLEX = np.dtype([("z", np.complex64), ("x", np.float32)])
+
+
+def record_complex_in_a_real_field(n):
+    tile = sarek.local.array(2, COMPLEX)
+    tile[0].x = tile[1].z
+
+
+def record_complex_from_record(points, n):
+    tile = sarek.local.array(2, COMPLEX)
+    tile[0].z = points[0]
+
+
+def record_complex_atomic(n):
+    tile = sarek.shared.array(2, COMPLEX)
+    sarek.atomic.add(tile["z"], 0, 1)
+
+
+def record_complex_unknown_part(n):
+    tile = sarek.local.array(2, COMPLEX)
+    tile[0].x = tile[1].z.size

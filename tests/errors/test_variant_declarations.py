@@ -54,10 +54,6 @@ def declared_of_a_later_type():
     sarek.variant("Small", Half=sarek.float16)
 
 
-def declared_of_complex():
-    sarek.variant("Root", One=sarek.float32, Two=np.complex64)
-
-
 def declared_of_halves():
     sarek.variant("Small", Pair=np.dtype([("low", np.float16)]))
 

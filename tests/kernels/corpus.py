@@ -15,6 +15,7 @@ from tests.kernels import (
     matching,
     memory,
     record_arguments,
+    record_complexes,
     records,
     recursion,
     registered,
@@ -45,5 +46,6 @@ MODULES = (
     handovers,
     variants,
     record_arguments,
+    record_complexes,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

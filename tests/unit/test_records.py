@@ -13,16 +13,18 @@ from sarek_numba.ir.layout import layout_of, packed
 from sarek_numba.ir.parse import parse
 from sarek_numba.ir.records import (
     InvalidRecord,
+    alike,
     bases,
     dtype_of,
     element_named,
     leaves,
+    numbers_of,
     record_of,
     unit_alignment,
 )
 from sarek_numba.ir.text import text
 from sarek_numba.ir.types import FixedArray, Record, Scalar
-from tests.record_shapes import SHAPES, random_dtype
+from tests.record_shapes import NUMBERS, SHAPES, random_dtype
 from tests.unit.test_ir_layout import C_TYPES
 
 
@@ -33,9 +35,13 @@ def _c_type(kind: np.dtype[Any], pack: bool) -> Any:
         for extent in reversed(shape):
             made = made * extent
         return made
-    if kind.names is None:
+    if kind.names is None and kind.kind != "c":
         return C_TYPES[Scalar(kind.name)]
-    fields = [(name, _c_type(kind[name], pack)) for name in kind.names]
+    if kind.names is None:  # in C a complex number is laid out as an array of two
+        part = ctypes.c_float if kind.itemsize == 8 else ctypes.c_double
+        fields: list[tuple[str, Any]] = [("real", part), ("imag", part)]
+    else:
+        fields = [(name, _c_type(kind[name], pack)) for name in kind.names]
     body: dict[str, Any] = {"_fields_": fields}
     if pack:
         body = {"_pack_": 1, "_layout_": "ms", **body}
@@ -63,7 +69,7 @@ def test_two_thousand_shapes_as_ctypes(pack: bool) -> None:
     """Sizes, alignments and offsets of all records in a record are those of the C compiler."""
     rng = random.Random(2026)
     for _ in range(SHAPES):
-        dtype = random_dtype(rng, align=not pack)
+        dtype = random_dtype(rng, align=not pack, scalars=NUMBERS)
         record = record_of(dtype)
         _check(record, _c_type(dtype, pack), pack)
         assert (record.offsets is None) or pack
@@ -75,7 +81,7 @@ def test_two_thousand_shapes_as_ctypes(pack: bool) -> None:
 def test_packed_is_what_numpy_packs() -> None:
     rng = random.Random(5)
     for _ in range(200):
-        record = record_of(random_dtype(rng, align=False))
+        record = record_of(random_dtype(rng, align=False, scalars=NUMBERS))
         made = packed(record.name, record.fields)
         assert layout_of(made).size == layout_of(record).size
         assert layout_of(made).offsets == layout_of(record).offsets
@@ -146,3 +152,24 @@ def test_text_and_back() -> None:
     made = parse(TEXT)
     assert text(made) == TEXT
     assert parse(text(made)) == made
+
+
+def test_a_complex_number_is_a_record_of_its_parts() -> None:
+    """Its dtype is NumPy's, and its parts are the leaves; two equal floats are something else."""
+    dtype = np.dtype([("a", "u1"), ("z", "c8"), ("zs", "c16", (2,))], align=True)
+    record = record_of(dtype)
+    assert dtype_of(record) == dtype
+    assert [(leaf.path, leaf.offset, leaf.scalar, leaf.counts) for leaf in leaves(record)] == [
+        (("a",), 0, Scalar.UINT8, ()),
+        (("z", "real"), 4, Scalar.FLOAT32, ()),
+        (("z", "imag"), 8, Scalar.FLOAT32, ()),
+        (("zs", "real"), 16, Scalar.FLOAT64, (2,)),
+        (("zs", "imag"), 24, Scalar.FLOAT64, (2,)),
+    ]
+    assert element_named(record, 41) == ".zs.imag[1]"
+    value = np.array((1, 2 - 3j, [4j, 5]), dtype)
+    assert numbers_of(record, value) == (1, 2, -3, 0, 5, 4, 0)
+    parts = np.dtype([("real", "f4"), ("imag", "f4")])
+    other = record_of(np.dtype([("a", "u1"), ("z", parts), ("zs", "c16", (2,))], align=True))
+    assert not alike(record, other)
+    assert alike(record, record_of(np.dtype([("a", "u1"), ("z", "c8"), ("zs", "c16", (2,))])))

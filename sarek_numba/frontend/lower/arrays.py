@@ -12,7 +12,7 @@ from numba.core import ir, types
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import element_scalar, is_complex
 from sarek_numba.frontend.extensions import SliceType
-from sarek_numba.frontend.lower import complexes, records, variants, views
+from sarek_numba.frontend.lower import complexes, pairs, records, variants, views
 from sarek_numba.frontend.lower.convert import cast, constant_as, int64
 from sarek_numba.frontend.lower.parameters import record_store
 from sarek_numba.frontend.lower.program import Hoisted
@@ -33,6 +33,7 @@ from sarek_numba.ir.nodes import (
     Var,
     VarRef,
 )
+from sarek_numba.ir.pairs import field_of
 from sarek_numba.ir.records import Leaf
 from sarek_numba.ir.types import INT64, Array, MemSpace, Scalar
 from sarek_numba.span import Span
@@ -64,6 +65,8 @@ def lower_array_operation(
             if view.pairs:
                 return complexes.read_element(view, _indices(view, items), span)
             flat = _flat(view, items, span)
+            if view.twin is not None:
+                return pairs.read_element(lowering, view, flat, span)
             if view.records is not None:
                 place = replace(view.records, indices=(*view.records.indices, Cell(flat)))
                 is_loaded = is_value(operation.result)  # a variant
@@ -74,6 +77,10 @@ def lower_array_operation(
             if view.pairs:
                 stored = complexes.operand(lowering, operation, 2)
                 complexes.store_element(lowering, view, _indices(view, items), stored, span)
+                return NOTHING
+            if view.twin is not None:
+                stored = complexes.operand(lowering, operation, 2)
+                pairs.write_element(lowering, view, _flat(view, items, span), stored, span)
                 return NOTHING
             value = lowering.number(operation.arguments[2], operation.operands[2])
             value = cast(value, view.element, span=span)
@@ -245,7 +252,7 @@ def _constant_array(
         var = lowering.ids.var(word, Array(element, MemSpace.CONSTANT))
         parts = values
         for field in leaf.path if leaf is not None else ():
-            parts = parts[field]
+            parts = field_of(parts, field)
         flat = np.ascontiguousarray(parts).reshape(-1).view(element.value)
         bits = flat.view(f"u{flat.dtype.itemsize}") if flat.dtype != np.bool_ else flat
         declared = ConstDecl(var, element, tuple(int(each) for each in bits), span=span)

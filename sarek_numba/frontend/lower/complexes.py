@@ -16,7 +16,7 @@ from numba.core import types
 
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import WeakComplex, part_of
-from sarek_numba.frontend.lower import roots, views
+from sarek_numba.frontend.lower import pairs, roots, views
 from sarek_numba.frontend.lower.arithmetic import Arithmetic, Parts, both
 from sarek_numba.frontend.lower.convert import constant_as, int64
 from sarek_numba.frontend.lower.operators import add, multiply
@@ -209,6 +209,8 @@ def _flat(view: View, indices: list[Expr], span: Span) -> Iterator[Expr]:
 
 def part_view(lowering: FunctionLowering, view: View, part: int) -> View:
     """The real or the imaginary parts of a complex array, as a view of its floats."""
+    if view.twin is not None:
+        return pairs.part_of(view, part)
     whole = views.select(view, (), lowering.emitter.bind, None)
     return View(
         whole.base,

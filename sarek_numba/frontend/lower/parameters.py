@@ -13,7 +13,7 @@ from sarek_numba.frontend.lower.convert import cast, int64
 from sarek_numba.frontend.lower.emitter import Ids
 from sarek_numba.frontend.lower.operators import multiply
 from sarek_numba.frontend.lower.values import Cell, RecordRef, RecordStore, View
-from sarek_numba.frontend.records import RecordType
+from sarek_numba.frontend.records import ComplexField, RecordType
 from sarek_numba.ir.nodes import Expr, Var, VarRef
 from sarek_numba.ir.records import Leaf, leaves
 from sarek_numba.ir.records import bases as record_bases
@@ -65,7 +65,10 @@ def array_info(type: types.Array, base: Var) -> ArrayInfo:
 
 def bases_of(view: View) -> list[Var]:
     """What is passed of a view beside its shape and strides."""
-    return [view.base] if view.records is None else view.records.store.variables
+    if view.records is not None:
+        return view.records.store.variables
+    apart = view.twin is not None and view.twin[0] is not view.base
+    return [view.base, view.twin[0]] if view.twin is not None and apart else [view.base]
 
 
 def array_parameter(
@@ -73,7 +76,10 @@ def array_parameter(
 ) -> ArrayParameter:
     """The parameters that an array argument becomes. `with_offset` gives one to any layout."""
     base, place, packed = _base(ids, name, type)
+    twin = _twin(ids, name, type, base)
     bases = [base] if place is None else place.store.variables
+    if twin is not None and twin[0] is not base:
+        bases = [base, twin[0]]
     params: list[tuple[Var, Role]] = [(each, UserArgument(argument)) for each in bases]
     parts: list[Callable[[View], Expr]] = []
 
@@ -105,10 +111,8 @@ def array_parameter(
         offset = added("offset", OffsetOf(argument), lambda view: view.offset.expr)
         strides = strides or _strides_in_order(shape, order or "C")
         order = None
-    pairs = is_complex(type.dtype)
-    view = View(
-        base, tuple(shape), offset, tuple(strides), order, pairs, records=place, packed=packed
-    )
+    pairs = is_complex(type.dtype) and twin is None
+    view = View(base, tuple(shape), offset, tuple(strides), order, pairs, None, place, packed, twin)
     return ArrayParameter(view, tuple(bases), tuple(params), tuple(parts))
 
 
@@ -124,6 +128,15 @@ def _base(ids: Ids, name: str, type: types.Array) -> tuple[Var, RecordRef | None
     if type.aligned:
         return ids.var(name, array_type(element, space)), None, None
     return ids.var(name, array_type(Scalar.UINT8, space)), None, element
+
+
+def _twin(ids: Ids, name: str, type: types.Array, base: Var) -> tuple[Var, int] | None:
+    """Where the imaginary parts are, if they do not lie as in an array of complex numbers."""
+    if not isinstance(type.dtype, ComplexField):
+        return None
+    if not type.dtype.by_bytes:
+        return ids.var(f"{name}.imag", base.type), 0
+    return base, 1 if type.aligned else element_scalar(type.dtype).bits // 8
 
 
 def array_type(element: Scalar, space: MemSpace) -> Vec | Array:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from numba.core import ir, types
 
 from sarek_numba.frontend import typed as t
-from sarek_numba.frontend.lower import variants, views
+from sarek_numba.frontend.complexes import is_complex
+from sarek_numba.frontend.lower import complexes, pairs, variants, views
 from sarek_numba.frontend.lower.convert import cast, int64
 from sarek_numba.frontend.lower.operators import add, multiply
 from sarek_numba.frontend.lower.values import (
@@ -50,8 +51,19 @@ from sarek_numba.ir.nodes import (
     VarRef,
     constant,
 )
+from sarek_numba.ir.pairs import pair_of
 from sarek_numba.ir.records import Leaf, Path, leaf_at, leaves, type_at
-from sarek_numba.ir.types import INT64, Array, FixedArray, Kind, MemSpace, Record, Scalar
+from sarek_numba.ir.types import (
+    INT64,
+    PART_NAMES,
+    Array,
+    ElementType,
+    FixedArray,
+    Kind,
+    MemSpace,
+    Record,
+    Scalar,
+)
 from sarek_numba.ir.variants import is_variant
 from sarek_numba.span import Span
 
@@ -116,7 +128,7 @@ class _Steps:
     packed: Scalar | None
 
 
-def _steps(store: RecordStore, leaf: Leaf) -> _Steps:
+def steps_of(store: RecordStore, leaf: Leaf) -> _Steps:
     if store.apart:
         inner = tuple(math.prod(leaf.counts[k + 1 :]) for k in range(len(leaf.counts)))
         outer = (leaf.count,) if store.is_array else ()
@@ -169,7 +181,7 @@ def read(
     cell = store.cells.get(leaf.path)
     if cell is not None:
         return cell.expr
-    found = _steps(store, leaf)
+    found = steps_of(store, leaf)
     if not found.steps:
         return VarRef(found.base, span=span)
     address = _address(found, indices)
@@ -183,7 +195,7 @@ def write(
     value: Expr, span: Span | None,
 ) -> None:  # fmt: skip
     """Store a number; what reads memory is settled."""
-    found = _steps(store, leaf)
+    found = steps_of(store, leaf)
     if not found.steps:
         lowering.emitter.assign(found.base, value, span)
         return
@@ -247,6 +259,8 @@ def _field(lowering: FunctionLowering, owner: RecordRef, name: str, span: Span) 
     store, path = owner.store, (*owner.path, name)
     kind = type_at(store.record, path)
     match kind:
+        case Record() if pair_of(kind) is not None:
+            return pairs.read_pair(lowering, store, path, _expressions(owner), span)
         case Scalar():
             leaf = leaf_at(store.record, path)
             return Cell(read(lowering, store, leaf, _expressions(owner), span))
@@ -254,8 +268,8 @@ def _field(lowering: FunctionLowering, owner: RecordRef, name: str, span: Span) 
             return variants.load(lowering, replace(owner, path=path), span)
         case Record():
             return replace(owner, path=path)
-        case FixedArray(element=Scalar(), shape=shape):
-            found = _steps(store, leaf_at(store.record, path))
+        case FixedArray(element=element, shape=shape) if _is_number(element):
+            found, twin = _steps_and_twin(store, path, element)
             strides = [
                 int64(found.steps[-1] * math.prod(shape[k + 1 :])) for k in range(len(shape))
             ]
@@ -266,12 +280,28 @@ def _field(lowering: FunctionLowering, owner: RecordRef, name: str, span: Span) 
                 tuple(map(Cell, strides)),
                 None,
                 packed=found.packed,
+                twin=twin,
             )
         case FixedArray(shape=shape):
             whole = views.whole(_named(store, path), [int64(extent) for extent in shape])
             return replace(whole, records=replace(owner, path=path))
         case _:
             raise AssertionError(f"a field of type {kind}")
+
+
+def _is_number(kind: ElementType) -> bool:
+    """Whether a type is a number of the user's, real or complex."""
+    return isinstance(kind, Scalar) or pair_of(kind) is not None
+
+
+def _steps_and_twin(
+    store: RecordStore, path: Path, kind: ElementType
+) -> tuple[_Steps, tuple[Var, int] | None]:
+    """How the numbers of a field are found; of complex ones the real parts, and their twins."""
+    if isinstance(kind, Scalar):
+        return steps_of(store, leaf_at(store.record, path)), None
+    real = leaf_at(store.record, (*path, PART_NAMES[0]))
+    return steps_of(store, real), pairs.twin_of(store, path)
 
 
 def _named(store: RecordStore, path: Path) -> Var:
@@ -289,9 +319,10 @@ def _field_view(lowering: FunctionLowering, operation: t.Operation, name: str) -
     assert place is not None
     path = (*place.path, name)
     kind = type_at(place.store.record, path)
-    if isinstance(kind, Record):
+    if isinstance(kind, Record) and not _is_number(kind):
         return replace(view, records=replace(place, path=path))
-    found = _steps(place.store, leaf_at(place.store.record, path))
+    element = kind.element if isinstance(kind, FixedArray) else kind
+    found, twin = _steps_and_twin(place.store, path, element)
     inner = kind.shape if isinstance(kind, FixedArray) else ()
     level = len(place.indices)
     step = int64(found.steps[level])
@@ -305,6 +336,7 @@ def _field_view(lowering: FunctionLowering, operation: t.Operation, name: str) -
         tuple(map(Cell, strides)),
         None,
         packed=found.packed,
+        twin=twin,
     )
 
 
@@ -314,11 +346,14 @@ def _set_field(
     path = (*owner.path, name)
     kind = type_at(owner.store.record, path)
     argument, wanted = operation.arguments[1], operation.operands[1]
+    if is_complex(wanted):
+        pairs.set_field(lowering, owner, path, operation, span)
+        return NOTHING
     if isinstance(kind, Record):
         return store_record(lowering, replace(owner, path=path), argument, span)
     leaf = leaf_at(owner.store.record, path)
     value = cast(lowering.number(argument, wanted), leaf.scalar, span=span)
-    if _steps(owner.store, leaf).steps:
+    if steps_of(owner.store, leaf).steps:
         lowering.emitter.settle_memory()
     write(lowering, owner.store, leaf, _expressions(owner), value, span)
     return NOTHING
@@ -456,16 +491,21 @@ def _make(
     span = lowering.span(statement)
     record = operation.result.root
     made = new_value(lowering, record, lowering.name_of(statement.target.name))
-    numbers: dict[str, Expr] = {}
-    for name, argument, wanted in zip(names, operation.arguments, operation.operands, strict=True):
-        if not isinstance(wanted, RecordType):
-            value = cast(lowering.number(argument, wanted), scalar_of(wanted), span=span)
-            numbers[name] = lowering.emitter.bind(value)
+    numbers: dict[Path, Expr] = {}
+    for k, (name, wanted) in enumerate(zip(names, operation.operands, strict=True)):
+        if is_complex(wanted):
+            parts = pairs.bound_parts(lowering, complexes.operand(lowering, operation, k))
+            numbers |= {(name, each): part for each, part in zip(PART_NAMES, parts, strict=True)}
+        elif not isinstance(wanted, RecordType):
+            value = cast(
+                lowering.number(operation.arguments[k], wanted), scalar_of(wanted), span=span
+            )
+            numbers[(name,)] = lowering.emitter.bind(value)
     for leaf in leaves(record):
         if leaf.path[0] not in names:
             clear(lowering, made, leaf, span)
-        elif leaf.path[0] in numbers:
-            write(lowering, made.store, leaf, (), numbers[leaf.path[0]], span)
+        elif leaf.path in numbers:
+            write(lowering, made.store, leaf, (), numbers[leaf.path], span)
     for name, argument, wanted in zip(names, operation.arguments, operation.operands, strict=True):
         if isinstance(wanted, RecordType):
             store_record(lowering, replace(made, path=(name,)), argument, span)

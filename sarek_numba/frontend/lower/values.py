@@ -44,6 +44,9 @@ class View:
     Of an array of records the elements are counted; `records` says where they are, and `base` only
     names the array. Of a `packed` array, elements of that type, the base has bytes, and so have
     offset and strides.
+
+    With a `twin` the elements are complex and count as their real parts: it has the base of the
+    imaginary ones, and how far behind its real part each is there.
     """
 
     base: Var
@@ -55,6 +58,7 @@ class View:
     part: int | None = None
     records: RecordRef | None = None
     packed: Scalar | None = None
+    twin: tuple[Var, int] | None = None
 
     @property
     def ndim(self) -> int:

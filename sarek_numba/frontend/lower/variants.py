@@ -16,7 +16,8 @@ import numpy as np
 from numba.core import ir, types
 
 from sarek_numba.frontend import typed as t
-from sarek_numba.frontend.lower import records
+from sarek_numba.frontend.complexes import is_complex
+from sarek_numba.frontend.lower import complexes, pairs, records
 from sarek_numba.frontend.lower.convert import cast, int64
 from sarek_numba.frontend.lower.operators import choose as choose_expr
 from sarek_numba.frontend.lower.values import Cell, RecordRef, RecordStore, Value
@@ -36,8 +37,9 @@ from sarek_numba.ir.nodes import (
     Var,
     constant,
 )
-from sarek_numba.ir.records import Leaf, Path, leaf_at, leaves, type_at
-from sarek_numba.ir.types import BOOL, Array, MemSpace, Record, Scalar
+from sarek_numba.ir.pairs import pair_of
+from sarek_numba.ir.records import Leaf, Path, leaf_at, leaves, numbers_of, type_at
+from sarek_numba.ir.types import BOOL, PART_NAMES, Array, MemSpace, Record, Scalar
 from sarek_numba.ir.variants import (
     TAG_FIELD,
     canonical,
@@ -74,6 +76,8 @@ def lower_variant(
         return Cell(_is(records.read(lowering, subject.store, tag, (), span), what.case, span))
     assert isinstance(what, t.GetPart)
     path = (*subject.path, *what.path)
+    if pair_of(type_at(subject.store.record, path)) is not None:
+        return pairs.read_pair(lowering, subject.store, path, (), span)
     if isinstance(type_at(subject.store.record, path), Record):
         return replace(subject, path=path)
     leaf = leaf_at(subject.store.record, path)
@@ -277,8 +281,13 @@ def _make(lowering: FunctionLowering, operation: t.Operation, case: int, span: S
     made.cells[(TAG_FIELD,)] = Cell(constant(Scalar.INT32, case))
     paths = [part_path(record, case, k) for k in range(len(payload(record, case)))]
     given = zip(paths, operation.arguments, operation.operands, strict=True)
-    for path, argument, wanted in given:
-        if isinstance(wanted, RecordType):
+    for k, (path, argument, wanted) in enumerate(given):
+        if is_complex(wanted):
+            items = complexes.operand(lowering, operation, k).items
+            for name, cell in zip(PART_NAMES, items, strict=True):
+                assert isinstance(cell, Cell)
+                made.cells[(*path, name)] = Cell(cell.expr)
+        elif isinstance(wanted, RecordType):
             assert isinstance(argument, ir.Var)
             source = lowering.read(argument)
             assert isinstance(source, RecordRef)
@@ -304,17 +313,10 @@ def constant_value(value: VariantValue, kind: types.Type, span: Span | None) -> 
     place: Any = np.zeros((), type(value).variant.dtype)
     encode(value, place)
     made = RecordStore(kind.root, {}, {}, False)
-    for leaf in leaves(kind.root):
-        held = all(_at(place, path) == case for path, case in guards(kind.root, leaf.path))
-        number = _at(place, leaf.path) if held else 0
-        made.cells[leaf.path] = Cell(constant(leaf.scalar, number, span))
+    numbers = numbers_of(type(value).variant.scalar, place)
+    for leaf, number in zip(leaves(kind.root), numbers, strict=True):
+        made.cells[leaf.path] = Cell(constant(leaf.scalar, number.item(), span))
     return RecordRef(made, (), ())
-
-
-def _at(place: Any, path: Path) -> Any:
-    for name in path:
-        place = place[name]
-    return place[()].item()
 
 
 def choose(

@@ -9,6 +9,7 @@ from numba.core import types
 
 from sarek_numba.errors import ReadOnlyWrite, TypingError, UnknownName, UnsupportedConstruct
 from sarek_numba.frontend import language
+from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.language import RecordConstructor
 from sarek_numba.frontend.records import (
@@ -168,7 +169,7 @@ def check_part(value: Type, kind: Type, where: str) -> None:
     if isinstance(kind, RecordType):
         check_record(value, kind.record, where)
         return
-    if not is_number(value):
+    if not is_number(value) and not is_complex(value):
         raise Refusal(
             f"{describe(value)} cannot be stored in {where}, a {kind}",
             "store a number",

@@ -8,11 +8,13 @@ from numba.core import types
 
 from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend import matching
+from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
-from sarek_numba.frontend.records import RecordType, is_variant_type, value_of
+from sarek_numba.frontend.records import RecordType, is_variant_type, number_type, value_of
 from sarek_numba.frontend.rules.registry import rule
 from sarek_numba.frontend.typed import (
     BindMethod,
+    Complex,
     Constant,
     Convert,
     CopyRecord,
@@ -23,9 +25,9 @@ from sarek_numba.frontend.typed import (
     Type,
 )
 from sarek_numba.frontend.variants import CaseType, Variant, VariantValue
-from sarek_numba.frontend.weak import Refusal, constant_of, describe, is_number, operand, type_of
+from sarek_numba.frontend.weak import Refusal, constant_of, describe, is_number, operand
 from sarek_numba.ir.records import alike, leaves
-from sarek_numba.ir.types import Record, Scalar
+from sarek_numba.ir.types import Record
 from sarek_numba.ir.variants import (
     case_names,
     is_variant,
@@ -38,10 +40,8 @@ from sarek_numba.ir.variants import (
 
 def type_of_part(kind: Any) -> Type:
     """The type of a part of a value."""
-    if isinstance(kind, Scalar):
-        return type_of(kind)
-    assert isinstance(kind, Record)
-    return value_of(kind)
+    number = number_type(kind)
+    return value_of(kind) if number is None else number
 
 
 def refused_read(owner: RecordType) -> Refusal:
@@ -161,8 +161,9 @@ def part(subject: Type, case: Type, number: Type) -> Operation:
 @rule(matching.own)
 def own(value: Type) -> Operation:
     if not isinstance(value, RecordType):
-        assert is_number(value)
-        return Operation(Convert(), (value,), value)
+        assert is_number(value) or is_complex(value)
+        kept = Complex("convert") if is_complex(value) else Convert()
+        return Operation(kept, (value,), value)
     what = BindMethod() if is_variant(value.record) else CopyRecord()
     return Operation(what, (value,), value_of(value.record))
 
