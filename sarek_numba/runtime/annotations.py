@@ -3,7 +3,8 @@
 Taken are Sarek's types (`sarek.float32`, `sarek.float32[:, ::1]`), NumPy's scalar types, dtypes
 and arrays (`numpy.ndarray`, `numpy.typing.NDArray[numpy.float32]`), and `bool`, `int`, `float`,
 `complex`. Python's `int`, `float` and `complex` leave a number weak and also take NumPy scalars of
-their kind; `Any` says nothing. Anything else is refused: no annotation is ignored.
+their kind; `Any` says nothing. Anything else is refused: no annotation is ignored. A kernel
+returns nothing, so a result may be stated as `None` alone.
 """
 
 from __future__ import annotations
@@ -44,10 +45,29 @@ def stated_of(function: FunctionType, names: Sequence[str]) -> tuple[Stated, ...
                 place_of(function),
             )
         ) from None
+    _check_result(function, found.get("return"))
     return tuple(
         None if found.get(name, Any) is Any else read_annotation(function, name, found[name])
         for name in names
     )
+
+
+def _check_result(function: FunctionType, annotation: Any) -> None:
+    if annotation is None or annotation is Any:
+        return
+    raise UnsupportedConstruct(
+        Diagnostic(
+            UnsupportedConstruct,
+            f"kernel '{function.__name__}' states the result {_name(annotation)}; a kernel returns "
+            "nothing",
+            place_of(function),
+            hint="store results in an array that is an argument, and write -> None or nothing",
+        )
+    )
+
+
+def _name(annotation: Any) -> str:
+    return annotation.__name__ if type(annotation) is type else repr(annotation)
 
 
 def read_annotation(function: FunctionType, name: str, annotation: Any) -> Stated:

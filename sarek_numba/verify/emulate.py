@@ -137,7 +137,8 @@ class _Substitution:
             name: self.value(value) for name, value in (function.__kwdefaults__ or {}).items()
         }
         for cell, original in zip(cells.values(), function.__closure__ or (), strict=True):
-            cell.cell_contents = self.value(original.cell_contents)
+            if original != CellType():  # else it has no value yet: CPython raises where it is read
+                cell.cell_contents = self.value(original.cell_contents)
         names.update(patterns.CLASSES)
         visible = {**vars(__import__("builtins")), **function.__globals__}
         used = set(_names_of(function.__code__))

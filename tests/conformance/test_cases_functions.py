@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -37,6 +39,31 @@ def test_case_76_closures(executor):
         gives(executor, kernels[k], x + k, x)
 
 
+def scaling(k, offset):
+    @sarek.function
+    def scale(v):
+        return v * k + offset
+
+    return scale
+
+
+@everywhere
+def test_case_76_functions(executor):
+    """Device functions of one factory stay apart within a kernel, whatever types they captured."""
+    twice, thrice, half = scaling(2, 0), scaling(3, 1), scaling(np.float32(0.5), 0)
+
+    @sarek.kernel
+    def each(out, x):
+        t = sarek.thread_idx.x
+        out[t, 0] = twice(x[t])
+        out[t, 1] = thrice(x[t])
+        out[t, 2] = twice(thrice(x[t])) + half(np.float32(x[t]))
+
+    x = np.array([2, 4, 6], np.int32)
+    expected = np.stack([x * 2, x * 3 + 1, (x * 3 + 1) * 2 + x // 2], axis=1)
+    gives(executor, each, expected, x)
+
+
 @everywhere
 def test_case_79_late(executor):
     """A captured variable assigned after the kernel is defined counts as it is at the launch."""
@@ -49,6 +76,26 @@ def test_case_79_late(executor):
     gives(executor, late, [3, 3])
     value = 4
     gives(executor, late, [4, 4])
+
+
+@everywhere
+def test_case_79_unassigned(executor):
+    """Launched before it is assigned, it is a name without a value; afterwards the kernel runs."""
+
+    @sarek.function
+    def helper(v):
+        return v + value
+
+    @sarek.kernel
+    def early(out):
+        out[sarek.thread_idx.x] = helper(1)
+
+    out = np.zeros(2, np.int32)
+    with pytest.raises(NameError, match="value"):
+        run(executor, early, Launch(1, 2, (out,), ()))
+    assert not out.any()
+    value = 6
+    gives(executor, early, [7, 7])
 
 
 MODULE = """
@@ -105,6 +152,75 @@ def test_case_83_variants(device):
                 assert out.tolist() == (view / y).tolist()
 
 
+@sarek.function
+def twice_to(f, v):
+    return f(f(v))
+
+
+@sarek.function
+def add_one(v):
+    return v + 1
+
+
+@sarek.function
+def doubled(v):
+    return v * 2
+
+
+@sarek.function
+def limited(v, most=3):
+    return min(v, most)
+
+
+def overloads(order):
+    """A new kernel whose calls of one helper, by function, literal and type, stand in an order."""
+    calls = (
+        "out[t, 0] = twice_to(add_one, x[t])",
+        "out[t, 1] = twice_to(doubled, x[t])",
+        "out[t, 2] = limited(x[t])",
+        "out[t, 3] = limited(x[t], 5)",
+        "out[t, 4] = limited(y[t], 1.5) * 4",
+        "out[t, 5] = limited(y[t]) * 4",
+    )
+    body = "".join(f"    {calls[k]}\n" for k in order)
+    helpers = {f.__name__: f for f in (twice_to, add_one, doubled, limited)}
+    text = f"@sarek.kernel\ndef k(out, x, y):\n    t = sarek.thread_idx.x\n{body}"
+    return made(text, "k", **helpers)
+
+
+@everywhere
+@pytest.mark.parametrize("order", [range(6), range(5, -1, -1), (3, 0, 5, 2, 1, 4)])
+def test_case_83_overloads(executor, order):
+    """One helper for several functions, literals and types, whichever is met first."""
+    x = np.array([1, 4, 9], np.int32)
+    y = np.array([1.25, 2.75, 8], np.float32)
+    rows = [
+        (v + 2, v * 4, min(v, 3), min(v, 5), min(w, 1.5) * 4, min(w, 3) * 4)
+        for v, w in zip(x.tolist(), y.tolist(), strict=True)
+    ]
+    gives(executor, overloads(order), rows, x, y)
+
+
+@everywhere
+def test_case_83_literals(executor):
+    """One kernel launched with literals that mean other code, in both orders."""
+    for flags in ((True, False, None), (None, False, True)):
+        for flag in flags:
+            expected = [t if flag is None else t * 10 if flag else t + 100 for t in range(3)]
+            gives(executor, by_flag, expected, flag)
+
+
+@sarek.kernel
+def by_flag(out, flag):
+    t = sarek.thread_idx.x
+    if flag is None:
+        out[t] = t
+    elif flag:
+        out[t] = t * 10
+    else:
+        out[t] = t + 100
+
+
 BAD_THEN_GOOD = """
 @sarek.kernel
 def k(out, n):
@@ -123,6 +239,40 @@ def test_case_82_again(device):
     gives(device, kernel, [7], 3)
 
 
+BAD_SCRIPT = """
+import sys
+import numpy as np
+import sarek_numba as sarek
+
+@sarek.kernel
+def k(out, n):
+    out[0] = n + missing
+
+for _ in range(2):
+    out = np.zeros(1, np.int32)
+    try:
+        k.launch(out, 3, grid=1, block=1, device=sys.argv[1])
+    except sarek.UnknownName as error:
+        print(str(error).splitlines()[0].split(":", 1)[1], out[0])
+"""
+
+
+@devices
+def test_case_82_processes(device, tmp_path):
+    """Each process that launches it, and each launch in one, gets the same error."""
+    file = tmp_path / "bad.py"
+    file.write_text(BAD_SCRIPT)
+    command = [sys.executable, str(file), device]
+    texts = [subprocess.run(command, capture_output=True, text=True, check=True).stdout
+             for _ in range(2)]  # fmt: skip
+    lines = (texts[0] + texts[1]).splitlines()
+    assert len(lines) == 4
+    assert len(set(lines)) == 1
+    assert "missing" in lines[0]
+    assert lines[0].startswith("8:18: ")
+    assert lines[0].endswith(" 0")
+
+
 HELPER = "@sarek.function\ndef helper(v):\n    return v {}\n"
 
 
@@ -138,6 +288,31 @@ def test_case_86_equal_names(executor):
 
     x = np.arange(3, dtype=np.int32)
     gives(executor, both, x + 1 + x * 10, x)
+
+
+FACTORY_OF_ONE_NAME = """
+def factory(factor):
+    @sarek.function
+    def helper(v):
+        return v * factor
+
+    @sarek.kernel
+    def same(out, x):
+        t = sarek.thread_idx.x
+        out[t] = helper(x[t]) + OFFSET
+
+    return same
+"""
+
+
+@everywhere
+def test_case_86_factories(executor):
+    """Kernels of one name, from factories of two modules, launched in turn."""
+    modules = [made(FACTORY_OF_ONE_NAME, "factory", OFFSET=offset) for offset in (0, 50)]
+    kernels = [(k, f, factory(f)) for k, factory in enumerate(modules) for f in (2, 3)]
+    x = np.arange(3, dtype=np.int32)
+    for k, factor, kernel in kernels + kernels[::-1]:
+        gives(executor, kernel, x * factor + 50 * k, x)
 
 
 Size = collections.namedtuple("Size", "rows columns depth")
@@ -211,6 +386,27 @@ def test_case_91_value(device):
     with pytest.raises(sarek.CompileError, match="return"):
         run(device, returns, Launch(1, 1, (out,), ()))
     assert out[0] == 0
+
+
+@devices
+def test_case_91_annotation(device):
+    """A return annotation other than None is refused; `-> None` and a bare return are not."""
+
+    @sarek.kernel
+    def stated(out) -> sarek.int32:
+        out[0] = 1
+
+    @sarek.kernel
+    def nothing(out) -> None:
+        out[0] = 1
+        return
+
+    out = np.zeros(1, np.int32)
+    with pytest.raises(sarek.CompileError, match="return"):
+        run(device, stated, Launch(1, 1, (out,), ()))
+    assert out[0] == 0
+    run(device, nothing, Launch(1, 1, (out,), ()))
+    assert out[0] == 1
 
 
 @devices
