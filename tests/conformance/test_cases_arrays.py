@@ -56,6 +56,57 @@ def test_case_92_step(executor):
 
 
 @sarek.kernel
+def step_of_an_argument(out, a, step):
+    out[0] = len(a[::step])
+
+
+@sarek.kernel(debug=True)
+def checked_step_of_an_argument(out, a, step):
+    out[0] = len(a[::step])
+
+
+def test_case_92_step_at_run_time(executor):
+    """A step that is zero at run time: the oracle reports it, as CPython does, on the line;
+    so does a device with debug=True, and without it the slice is empty there.
+    """
+    a, out = np.zeros(3, np.int32), np.full(1, 7, np.int32)
+    run(executor, step_of_an_argument, Launch(1, 1, (out, a, -2), ()))
+    assert out[0] == 2
+    launch = Launch(1, 1, (out, a, 0), ())
+    if executor == EMULATION:
+        with pytest.raises(ValueError, match="step cannot be zero"):
+            run(executor, step_of_an_argument, launch)
+        return
+    with pytest.raises(sarek.AssertionFailed, match="the step of a slice is zero"):
+        run(executor, checked_step_of_an_argument, launch)
+    if executor == "interpreter":
+        with pytest.raises(sarek.AssertionFailed, match=rf"{__file__}:\d+:\d+: .*: the step of"):
+            run(executor, step_of_an_argument, launch)
+    else:
+        run(executor, step_of_an_argument, launch)
+        assert out[0] == 0
+
+
+@sarek.kernel
+def views_in_two_axes(out, a, b):
+    i, j = sarek.grid(2)
+    if i < out.shape[0] and j < out.shape[1]:
+        part = a[::-1, 4:0:-2]
+        out[i, j] = part[i, j] * 100 + a[-1:-4:-1][i, j] + b[-1 - i, -2 - j]
+
+
+def test_case_92_views(executor):
+    """Views that the host made, sliced again in the kernel, in two axes."""
+    base = np.arange(60, dtype=np.int32).reshape(6, 10)
+    for a in (base[1:4, :5], base[::-2, ::-2], base[-3:, -5:], base.T[5:2:-1, -2::-1][:, :5]):
+        b = base[-3:][::-1, 2:]
+        out = poison((3, 2), np.int32)
+        run(executor, views_in_two_axes, Launch(1, (4, 4), (out, a, b), ()))
+        expected = a[::-1, 4:0:-2] * 100 + a[-1:-4:-1][:, :2] + b[::-1, -2:-4:-1]
+        assert out.tolist() == expected.tolist()
+
+
+@sarek.kernel
 def run_time_slices(out, a, start, stop, step):
     part = a[start:stop:step]
     i = sarek.global_idx.x
@@ -78,6 +129,30 @@ def test_case_92_bounds(executor):
                 part = a[start:stop:step]
                 total = int((part * np.arange(1, len(part) + 1)).sum())
                 assert out.tolist() == [len(part), total], (start, stop, step)
+
+
+@sarek.kernel
+def rows_and_columns(out, a):
+    i, j = sarek.grid(2)
+    if i < a.shape[0] and j < a.shape[1]:
+        out[i, j] = a[i, j] + a[i, :][j] * 10 + a[:, j][i] * 100
+        a[i, j] = -1 - a[i, j]
+
+
+def test_case_95_size_one(executor):
+    """The stride of an axis of size one is never used, whatever it is."""
+    for shape in ((1, 6), (6, 1), (1, 1)):
+        for junk in (0, 4, -4, 3, 12344, -(2**40), 2**62):
+            memory = np.arange(8, dtype=np.int32)
+            strides = tuple(junk if n == 1 else 4 for n in shape)
+            a = as_strided(memory[1:], shape, strides)
+            values, out = a.astype(np.int64), poison(shape, np.int64)
+            run(executor, rows_and_columns, Launch((1, 1), (8, 8), (out, a), ()))
+            assert out.tolist() == (values * 111).tolist()
+            written = memory[1 : 1 + a.size].tolist()
+            assert written == (-1 - values).ravel().tolist()
+            assert memory[0] == 0
+            assert memory[1 + a.size :].tolist() == list(range(1 + a.size, 8))
 
 
 @sarek.kernel
@@ -128,6 +203,144 @@ def test_case_97_empty(executor):
         assert out.tolist() == [[shape[0], 0, 0]] * 3
     nothing = np.zeros((0, 3))
     run(executor, summed, Launch(1, 4, (nothing, np.ones((2, 2))), ()))
+
+
+@sarek.kernel
+def empty_parts(out, a, start):
+    i = sarek.global_idx.x
+    nothing = a[start:start]
+    if i < len(a):
+        a[i] = len(a) + 1000
+    total, most = 0, -5
+    for k in range(len(nothing)):
+        total += int(nothing[k])
+        most = max(most, int(nothing[k]))
+    if i == 0:
+        out[0] = total + len(nothing) + nothing.size
+        out[1] = most
+        out[2] = len(a)
+
+
+def test_case_97_one_axis(executor):
+    """An array of shape (0,) and a[i:i]: no pass, no element, a reduction keeps its start."""
+    for a in (np.zeros(0, np.int32), np.arange(5, dtype=np.int32)[3:3]):
+        for start in (0, 2, -1):
+            out = poison(3, np.int64)
+            run(executor, empty_parts, Launch(1, 4, (out, a, start), ()))
+            assert out.tolist() == [0, -5, 0]
+    a, out = np.arange(4, dtype=np.int32), poison(3, np.int64)
+    run(executor, empty_parts, Launch(1, 4, (out, a, 2), ()))
+    assert (out.tolist(), a.tolist()) == ([0, -5, 4], [1004] * 4)
+
+
+def test_case_97_no_threads(executor):
+    """`forall(0)` runs nothing, and raises nothing; a grid with an axis of 0 is refused."""
+    a = np.zeros(0, np.int32)
+    out = np.full(3, 7, np.int64)
+    if executor == EMULATION:
+        return  # has no forall
+    with sarek.use_device(executor):
+        empty_parts.forall(len(a), block=32)(out, a, 0)
+    with pytest.raises(sarek.InvalidDimensions, match="axis of 0"):
+        run(executor, empty_parts, Launch((0, 1), 4, (out, a, 0), ()))
+    assert out.tolist() == [7] * 3
+
+
+@sarek.kernel
+def block_sum(out, x):
+    i = sarek.global_idx.x
+    total = sarek.block.reduce_sum(x[i] if i < len(x) else np.float32(0))
+    if sarek.thread_idx.x == 0:
+        out[sarek.block_idx.x] = total
+
+
+def test_case_97_reductions(executor):
+    """A block's sum over nothing is zero."""
+    out = poison(2, np.float32)
+    run(executor, block_sum, Launch(2, 16, (out, np.zeros(0, np.float32)), ()))
+    assert out.tolist() == [0, 0]
+
+
+@sarek.kernel
+def field_of_records(out, records):
+    i = sarek.global_idx.x
+    if i < len(records):
+        out[i] = records[i].b
+
+
+def test_case_100_records(executor):
+    """A record with one field in the other byte order is refused, in nested records too."""
+    if executor == EMULATION:  # NumPy swaps the bytes
+        return
+    big = [("a", "<i2"), ("b", ">f4")]
+    nested = [("b", "<i4"), ("inner", [("x", "<f8"), ("y", ">i2", (2,))], (3,))]
+    for fields in (big, nested):
+        records, out = np.ones(5, fields), np.zeros(5, np.float64)
+        with pytest.raises(TypeError, match="byte"):
+            run(executor, field_of_records, Launch(1, 8, (out, records), ()))
+        assert not out.any()
+    for dtype in (">f4", ">i2"):
+        swapped, out = np.ones(5, dtype), np.zeros(5, np.float64)
+        with pytest.raises(TypeError, match=r"byteorder\('='\)"):
+            run(executor, incremented, Launch(1, 8, (swapped,), ()))
+        assert swapped.tolist() == [1] * 5
+        assert not out.any()
+
+
+INNER = [("u", "<i4"), ("cells", "<i2", (2, 3)), ("deep", [("p", "<f8"), ("q", "i1")])]
+FIELDS = [("flag", "u1"), ("inner", INNER), ("many", INNER, (2,)), ("tail", "<f4")]
+PADDED = np.dtype(
+    {
+        "names": ["tail", "inner", "many", "flag"],
+        "formats": ["<f4", np.dtype(INNER, align=True), (np.dtype(INNER, align=True), (2,)), "u1"],
+        "offsets": [4, 16, 64, 200],
+        "itemsize": 208,
+    }
+)
+
+
+@sarek.kernel
+def nested_fields(out, p):
+    i = sarek.global_idx.x
+    if i < len(p):
+        total = p[i].inner.u + p[i]["inner"]["cells"][1, 2] + p[i].inner.deep.q
+        for k in range(2):
+            part = p[i].many[k]
+            total += part.u + part.cells[k, 1] + part.deep.q
+            part.deep.p = part.deep.p * 2 + k
+            p[i]["many"][k].cells[0, k] -= 5
+        out[i] = total + p[i].flag
+        p[i].inner.deep = p[i].many[1].deep
+        p[i].tail += p[i].inner.deep.p
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(FIELDS), np.dtype(FIELDS, align=True), PADDED],
+                         ids=["packed", "aligned", "padded"])  # fmt: skip
+@pytest.mark.parametrize("offset", [0, 3])
+def test_case_104_nested(executor, dtype, offset):
+    """Fields of structures in sub-arrays of structures; what lies between them keeps its bytes."""
+    rng = np.random.default_rng(104)
+    memory = rng.integers(0, 256, 7 * dtype.itemsize + 8, dtype=np.uint8)
+    p = np.ndarray(7, dtype, memory.data, offset)
+    for part in (p["inner"], p["many"]):
+        part["u"] = rng.integers(-99, 99, part.shape)
+        part["cells"] = rng.integers(-99, 99, part["cells"].shape)
+        part["deep"]["p"] = rng.integers(-99, 99, part.shape)
+        part["deep"]["q"] = rng.integers(-9, 9, part.shape)
+    p["tail"], p["flag"] = rng.integers(-99, 99, 7), 200
+    out, expected = np.zeros(7, np.int64), memory.copy()
+    e = np.ndarray(7, dtype, expected.data, offset)
+    inner, many = e["inner"], e["many"]
+    total = inner["u"] + inner["cells"][:, 1, 2] + inner["deep"]["q"] + 200
+    for k in range(2):
+        total = total + many["u"][:, k] + many["cells"][:, k, k, 1] + many["deep"]["q"][:, k]
+        many["deep"]["p"][:, k] = many["deep"]["p"][:, k] * 2 + k
+        many["cells"][:, k, 0, k] -= 5
+    inner["deep"]["p"], inner["deep"]["q"] = many["deep"]["p"][:, 1], many["deep"]["q"][:, 1]
+    e["tail"] += inner["deep"]["p"].astype(np.float32)
+    run(executor, nested_fields, Launch(1, 8, (out, p), ()))
+    assert out.tolist() == total.tolist()
+    assert memory.tobytes() == expected.tobytes()
 
 
 @sarek.kernel

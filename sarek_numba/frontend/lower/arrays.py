@@ -16,16 +16,26 @@ from sarek_numba.frontend.lower import complexes, pairs, records, variants, view
 from sarek_numba.frontend.lower.convert import cast, constant_as, int64
 from sarek_numba.frontend.lower.parameters import record_store
 from sarek_numba.frontend.lower.program import Hoisted
-from sarek_numba.frontend.lower.values import NOTHING, Cell, RecordRef, TupleValue, Value, View
+from sarek_numba.frontend.lower.values import (
+    NOTHING,
+    Cell,
+    RecordRef,
+    SliceValue,
+    TupleValue,
+    Value,
+    View,
+)
 from sarek_numba.frontend.lower.variables import is_temporary, user_name
 from sarek_numba.frontend.records import RecordType, is_value
 from sarek_numba.ir.layout import layout_of
 from sarek_numba.ir.nodes import (
     ArrayCreate,
+    Assert,
     Atomic,
     AtomicOp,
     Binary,
     BinOp,
+    Const,
     ConstDecl,
     Expr,
     LocalDecl,
@@ -61,6 +71,7 @@ def lower_array_operation(
         case t.GetItem():
             view, items = _indexed(lowering, operation)
             if isinstance(operation.result, types.Array):
+                _check_steps(lowering, items, span)
                 return views.select(view, items, lowering.emitter.bind, span)
             if view.pairs:
                 return complexes.read_element(view, _indices(view, items), span)
@@ -106,6 +117,22 @@ def lower_array_operation(
             return complexes.part_view(lowering, _view(lowering, operation), part)
         case _:
             return records.lower_record_operation(lowering, operation, statement)
+
+
+def _check_steps(
+    lowering: FunctionLowering, items: list[views.IndexItem], span: Span | None
+) -> None:
+    """Slices whose step is known at run time alone assert that it is not zero.
+
+    Where no statement can stand (the arm of a conditional expression) there is no check; the
+    slice is empty, so a read of it is out of range.
+    """
+    for item in items:
+        if isinstance(item, SliceValue) and item.step and not lowering.emitter.guarded:
+            lowering.emitter.bind_cell(item.step)
+            holds = Binary(BinOp.NE, item.step.expr, int64(0), span=span)
+            if not isinstance(item.step.expr, Const):
+                lowering.emitter.emit(Assert(holds, "the step of a slice is zero", span=span))
 
 
 def _view(lowering: FunctionLowering, operation: t.Operation) -> View:
