@@ -61,7 +61,8 @@ class Limits:
     """Limits of a launch. Dimensions are (x, y, z); bytes are of one block or of the device.
 
     `warp_widths` are the widths that a launch may ask for instead of `warp_width`. Without
-    `warps_span_rows` a warp lies in one row along x.
+    `warps_span_rows` a warp lies in one row along x. `local_bytes` is what the local arrays of all
+    threads of a block may take together; where it is None, the driver knows and says.
     """
 
     threads_per_block: int
@@ -73,6 +74,7 @@ class Limits:
     warp_width: int = 32
     warp_widths: tuple[int, ...] = ()
     warps_span_rows: bool = True
+    local_bytes: int | None = None
 
     def warp_width_for(self, wanted: int | None) -> int:
         """The width of a warp on the device, where another than its own may be wanted."""

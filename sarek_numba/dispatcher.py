@@ -174,6 +174,7 @@ class Dispatcher:
         covered = recording.current() is not None and target.driver.target is None
         analysed = self._specialise(arguments.kinds, 64 if wide else 32, warp_width, covered)
         launching.check_warps(target, analysed, block)
+        launching.check_local(target, analysed, block)
         launching.check(target, analysed, arguments, shared_bytes)
         if run:
             launching.launch(target, analysed, arguments, grid, block, shared_bytes)

@@ -16,16 +16,40 @@ after it alone it would do too, if the compiler did not move it behind the barri
 PoCL 5.0 (LLVM 16) also ends the process with failed assertions on some kernels in which a barrier
 stands in the `else` of a loop that `break` leaves ("Cannot add context restore for a PHI node at
 the region entry"); PoCL 3.0 compiles them. Nothing is done about that here.
+
+It keeps the local arrays of all threads of a block on the stack of one of its own threads, and ends
+the process where that overflows, without a word.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from typing import Any
 
 from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.ir.nodes import Barrier, Kernel
 from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_opencl.apart import STATEMENTS
+
+
+# Bytes of the stack of a new thread where nothing limits it (glibc).
+_STACK = 2 * 2**20
+
+
+def is_pocl(device: Any) -> bool:
+    """Whether PoCL drives a device."""
+    return bool(device.platform.name == "Portable Computing Language")
+
+
+def local_bytes() -> int:
+    """Bytes for the local arrays of a block: half a stack, for other values lie on it too."""
+    if sys.platform == "win32":
+        return _STACK // 2
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    return (_STACK if limit == resource.RLIM_INFINITY else limit) // 2
 
 
 def dialect_for(kernel: Kernel, dialect: Dialect) -> Dialect:

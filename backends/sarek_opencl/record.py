@@ -21,7 +21,7 @@ from sarek_numba.capability import (
 )
 from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
-from sarek_opencl import driver, nvidia
+from sarek_opencl import driver, nvidia, pocl
 from sarek_opencl.dialect import DIALECT, INT64_BASE, INT64_EXTENDED
 
 _MEASURED_PLATFORMS = frozenset({"Portable Computing Language", "Intel(R) OpenCL"})
@@ -84,6 +84,7 @@ def record_of(device: Any, name: str) -> DeviceRecord:
             warp_width=nvidia.WIDTH,
             warp_widths=_INTEL_WIDTHS if _is_measured(device) else (),
             warps_span_rows=not is_cpu,
+            local_bytes=pocl.local_bytes() if pocl.is_pocl(device) else None,
         ),
         facts=_facts(device),
         is_cpu=is_cpu,

@@ -62,6 +62,11 @@ class OpenCLProgram:
         program = driver.compile_program(owner.context, owner.device, emitted.text, owner.options)
         with driver.check("creating a kernel", owner.device):
             self._kernel = cl.Kernel(program, cfamily.ENTRY)
+            self._private_bytes = int(
+                self._kernel.get_work_group_info(
+                    cl.kernel_work_group_info.PRIVATE_MEM_SIZE, owner.device
+                )
+            )
             self._block_limit = owner.record.limits.threads_per_block
             if owner.device.platform.name != nvidia.PLATFORM:
                 self._block_limit = int(
@@ -90,7 +95,9 @@ class OpenCLProgram:
         if threads > self._block_limit:
             raise InvalidDimensions(
                 f"this kernel takes at most {self._block_limit} threads a block on "
-                f"{self._owner.record.name} (CL_KERNEL_WORK_GROUP_SIZE); the block has {threads}"
+                f"{self._owner.record.name} (CL_KERNEL_WORK_GROUP_SIZE); the block has {threads}\n"
+                f"  note: its private memory is {self._private_bytes} bytes there "
+                "(CL_KERNEL_PRIVATE_MEM_SIZE), local arrays included"
             )
         cl, kernel, queue = self._cl, self._kernel, self._owner.queue
         ready = [a.memory if isinstance(a, Buffer) else a for a in arguments]

@@ -142,6 +142,7 @@ def _record() -> DeviceRecord:
             block=(1024, 1024, 64),
             grid=(2**31 - 1, 65_535, 65_535),
             shared_bytes=64 * 1024,
+            local_bytes=2**30,
             global_bytes=2**63 - 1,
             warp_widths=WARP_WIDTHS,
         ),

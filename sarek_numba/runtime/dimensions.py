@@ -114,6 +114,20 @@ def check_shared(kernel: str, static: int, dynamic: int, record: DeviceRecord) -
         )
 
 
+def check_local_bytes(kernel: str, of_thread: int, threads: int, record: DeviceRecord) -> None:
+    """Refuse more memory for the local arrays of a block's threads than the device has."""
+    available = record.limits.local_bytes
+    if available is not None and of_thread * threads > available:
+        most = available // of_thread
+        raise InvalidDimensions(
+            f"kernel '{kernel}' asks for {of_thread * threads} bytes of local arrays a block "
+            f"({of_thread} for each of {threads} threads); "
+            f"device '{record.name}' has {available}\n"
+            + (f"  hint: launch blocks of at most {most} threads" if most else
+               "  hint: keep such an array in global memory")
+        )  # fmt: skip
+
+
 def needs_wide_indices(grid: Dimensions, block: Dimensions) -> bool:
     """Whether thread indices along some axis leave the range of an int32."""
     return any(g * b >= 2**31 for g, b in zip(grid, block, strict=True))

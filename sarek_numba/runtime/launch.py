@@ -19,11 +19,12 @@ from sarek_numba import capability
 from sarek_numba.errors import InvalidArgument, InvalidDimensions, LengthOverflow, StreamError
 from sarek_numba.ir.effects import arguments as arguments_of
 from sarek_numba.ir.effects import effects_of
+from sarek_numba.ir.layout import array_layout
 from sarek_numba.ir.needs import Need, needs
-from sarek_numba.ir.nodes import Const, Empty, Kernel, SharedDecl
+from sarek_numba.ir.nodes import ArrayCreate, Const, Empty, Kernel, Let, LocalDecl, SharedDecl
 from sarek_numba.ir.text import canonical_text, text
 from sarek_numba.ir.texts import has_texts, picked, text_places, without_fallbacks
-from sarek_numba.ir.types import Scalar
+from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.ir.warps import has_meetings, uses_warps
 from sarek_numba.passes import optimise
@@ -32,7 +33,7 @@ from sarek_numba.runtime import report
 from sarek_numba.runtime.arguments import Arguments, Filler, fillers
 from sarek_numba.runtime.cache import Memo, count
 from sarek_numba.runtime.device import Bytes, Dimensions, Program
-from sarek_numba.runtime.dimensions import check_shared
+from sarek_numba.runtime.dimensions import check_local_bytes, check_shared
 from sarek_numba.runtime.dump import dump
 from sarek_numba.runtime.memory import bound_regions, repeats_elements
 from sarek_numba.runtime.overlap import check_apart
@@ -59,6 +60,7 @@ class Analysed:
     reads: frozenset[int]
     writes: frozenset[int]
     static_shared_bytes: int
+    local_bytes: int = 0  # of the local arrays of one thread
     restrict: bool = False  # is it promised that written arrays overlap no others?
     whole_warps: bool = False  # must a block be a whole number of warps?
     reporting: Reporting | None = None
@@ -100,6 +102,7 @@ def analyse(kernel: Kernel, names: Sequence[str], *, debug: bool = False) -> Ana
         reads=arguments_of(kernel, effects.reads),
         writes=arguments_of(kernel, effects.writes),
         static_shared_bytes=_static_shared_bytes(kernel),
+        local_bytes=_local_bytes(kernel),
         restrict=any(p.array is not None and p.array.restrict for p in kernel.params),
         whole_warps=uses_warps(kernel),
     )
@@ -117,6 +120,21 @@ def _static_shared_bytes(kernel: Kernel) -> int:
         match declaration:
             case SharedDecl(element=Scalar() as element, size=Const(value=count)):
                 total += int(count) * element.bits // 8
+    return total
+
+
+def _local_bytes(kernel: Kernel) -> int:
+    """Of all local arrays, those of device functions too, each once."""
+    functions = [declared for function in kernel.functions for declared in function.locals]
+    values = [declared.value for declared in (*kernel.locals, *functions)
+              if isinstance(declared, LocalDecl)]  # fmt: skip
+    bodies = (stmt for body in bodies_of_kernel(kernel) for stmt in walk_stmts(body))
+    values += [stmt.value for stmt in bodies if isinstance(stmt, Let)]
+    total = 0
+    for value in values:
+        match value:
+            case ArrayCreate(element=element, size=Const(value=count), space=MemSpace.LOCAL):
+                total += array_layout(element, int(count)).size
     return total
 
 
@@ -207,6 +225,12 @@ def check_stream(kernel: str, stream: object) -> None:
             "  hint: leave the stream out; a launch has finished when it returns",
             reason="unsupported",
         )
+
+
+def check_local(device: Device, analysed: Analysed, block: Dimensions) -> None:
+    """Refuse more local memory for the threads of a block than the device has."""
+    threads = block[0] * block[1] * block[2]
+    check_local_bytes(analysed.kernel.name, analysed.local_bytes, threads, device.record)
 
 
 def check_warps(device: Device, analysed: Analysed, block: Dimensions) -> None:

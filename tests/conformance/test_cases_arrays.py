@@ -5,6 +5,8 @@ Cases 95, 100 and 109 are in `test_arrays`.
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
@@ -408,6 +410,67 @@ def test_case_106_offsets(executor):
         [v * 7864320, v * 7864320, (i + 319) * 7864320, 65536 * 7864320, v * 7864320]
         for i, v in enumerate(index.tolist())
     ]
+
+
+@sarek.kernel
+def ends_of_a_long_array(a, out):
+    i = sarek.global_idx.x
+    n = len(a)
+    if i < 8:
+        out[i] = a[n - 8 + i]
+        a[i - 8] = 100 + i
+        a[i - n] = 50 + i
+        middle = a[2**31 - 20 :: 2]
+        middle[i] = i + 1
+
+
+@pytest.mark.skipif(
+    os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 8 * 2**30,
+    reason="needs a machine with 8 GiB of memory",
+)
+def test_case_106_long_array(executor):
+    """Indices beyond 2^31 into an array of bytes, from its start, its end, and through a view."""
+    a = np.zeros(2**31 + 8, np.uint8)
+    a[-8:] = np.arange(8) + 20
+    out = poison(8, np.int64)
+    run(executor, ends_of_a_long_array, Launch(1, 32, (a, out), ()))
+    assert out.tolist() == list(range(20, 28))
+    assert a[:9].tolist() == [*range(50, 58), 0]
+    assert a[-8:].tolist() == list(range(100, 108))
+    assert a[2**31 - 21 : 2**31 - 3].tolist() == [
+        0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8, 0, 0
+    ]  # fmt: skip
+
+
+@sarek.kernel
+def threads_beyond(count, ids):
+    g = sarek.global_idx.x
+    if 2**31 - 3 <= g < 2**31 + 2:
+        sarek.atomic.add(count, 0, 1)
+        ids[g - (2**31 - 3)] = g
+
+
+@sarek.kernel
+def threads_of_three_axes(count, ids):
+    x, y, z = sarek.grid(3)
+    width, height, _ = sarek.gridsize(3)
+    g = (z * height + y) * width + x
+    if 2**31 - 3 <= g < 2**31 + 2:
+        sarek.atomic.add(count, 0, 1)
+        ids[g - (2**31 - 3)] = g
+
+
+@pytest.mark.parametrize(
+    ("kernel", "grid"), [(threads_beyond, 2**23 + 1), (threads_of_three_axes, (1025, 64, 128))]
+)
+def test_case_107_grid(executor, kernel, grid):
+    """More than 2^31 threads, along one axis and in the product of three: each runs once."""
+    if executor in (EMULATION, "interpreter"):
+        pytest.skip("2^31 threads take hours there; the arithmetic is in test_case_107_space")
+    count, ids = np.zeros(1, np.int64), np.zeros(5, np.int64)
+    run(executor, kernel, Launch(grid, 256, (count, ids), ()))
+    assert count[0] == 5
+    assert ids.tolist() == [2**31 - 3 + k for k in range(5)]
 
 
 @sarek.kernel

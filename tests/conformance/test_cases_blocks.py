@@ -164,6 +164,53 @@ def test_case_118_local(executor):
     gives(executor, whole(64, 8192), [15 + 2047] * 4)
 
 
+def local_arrays(bytes_of_thread):
+    """A kernel whose threads have local arrays of so many bytes, a quarter in a device function."""
+    inside = bytes_of_thread // 16
+    mine = bytes_of_thread // 4 - inside
+
+    @sarek.function
+    def helper(t, k):
+        own = sarek.local.array(inside, sarek.int32)
+        own[k] = t
+        own[inside - 1] = 1
+        return own[k]
+
+    @sarek.kernel
+    def fill(out):
+        t = sarek.thread_idx.x
+        own = sarek.local.array(mine, sarek.int32)
+        for k in range(t % 7, mine, 1000):
+            own[k] = t + 1
+        own[mine - 1] = t * 3
+        sarek.barrier()
+        out[t] = own[t % 7] * 10000 + own[mine - 1] + helper(t, t % 5)
+
+    return fill
+
+
+@devices
+def test_case_118_local_limit(device):
+    """4 MiB of local arrays in a block can be used; more than a device has are refused with both
+    numbers, and the process lives.
+    """
+    expected = [(t + 1) * 10000 + t * 3 + t for t in range(64)]
+    gives(device, local_arrays(2**22 // 64), expected)
+    limit = sarek.device(device).record.limits.local_bytes
+    out = np.full(64, 7, np.int32)
+    if limit is None:  # the driver knows how many threads it takes, of kernels of 4 MiB a thread
+        with pytest.raises(sarek.InvalidDimensions, match=r"at most 1 threads.*\n.*memory is \d+"):
+            run(device, local_arrays(2**22), Launch(1, 64, (out,), ()))
+    else:
+        kernel = local_arrays(limit // 64 + 16)
+        with pytest.raises(
+            sarek.InvalidDimensions, match=rf"asks for {limit + 1024} .*has {limit}"
+        ):
+            run(device, kernel, Launch(1, 64, (out,), ()))
+    assert out.tolist() == [7] * 64
+    gives(device, local_arrays(4096), expected)
+
+
 @sarek.kernel
 def slots(out, counter):
     i = sarek.global_idx.x

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 
 import numpy as np
@@ -364,3 +366,37 @@ def _launch_negations(rng):
     expected = np.repeat((-x).astype(np.int64)[:, None], 10, axis=1)
     expected[1, 7] = x[1]  # its negation is the bound
     return Launch(1, 8, (poison((6, 10), np.int64), x, np.int16(32767)), (expected, None, None))
+
+
+# --- bits -----------------------------------------------------------------------------------------
+
+
+def _reinterpreting(target):
+    @sarek.kernel
+    def reinterpreted(out, back, x):
+        i = sarek.global_idx.x
+        if i < len(x):
+            bits = sarek.math.reinterpret(x[i], target)
+            out[i] = bits
+            back[i] = sarek.math.reinterpret(bits, x.dtype)
+
+    return reinterpreted
+
+
+def _bits(rng, source, target):
+    """Numbers of all sizes and signs; NaN is left out, whose payload a device may change."""
+    x = rng.integers(0, 256, N * source.itemsize, np.uint8).view(source)
+    x[:3] = [0, 1, np.finfo(source).max if source.kind == "f" else np.iinfo(source).max]
+    with np.errstate(invalid="ignore"):
+        keep = ~(np.isnan(x.view(f"f{source.itemsize}")) if source.itemsize >= 4 else x != x)
+    x = np.where(keep, x, 1).astype(source)
+    made = (poison(N, target), poison(N, source), x)
+    return Launch(*spread(), made, (x.view(target), x, None))
+
+
+for _names in ("int8 uint8", "int16 uint16", "int32 uint32 float32", "int64 uint64 float64"):
+    for _source, _target in itertools.permutations(_names.split(), 2):
+        _launch = functools.partial(_bits, source=np.dtype(_source), target=np.dtype(_target))
+        functools.update_wrapper(_launch, _bits)
+        _launch.__name__ = f"bits_of_{_source}_as_{_target}"
+        corpus.add(_reinterpreting(np.dtype(_target)))(_launch)

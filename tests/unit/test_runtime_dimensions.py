@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from sarek_numba.errors import InvalidDimensions
 from sarek_numba.runtime.dimensions import (
     check_limits,
+    check_local_bytes,
     check_shared,
     dimensions,
     needs_wide_indices,
@@ -99,6 +101,18 @@ def test_shared_bytes() -> None:
     assert shared_size("k", np.int64(8)) == 8
     for given in (-1, 2.0, True, None, "8"):
         assert "it must be an int of at least 0" in refused(shared_size, given)
+
+
+def test_local_bytes() -> None:
+    """Of all threads of a block, where the device has a limit; the hint is what would fit."""
+    check_local_bytes("k", 10**9, 999, record())
+    few = replace(record(), limits=replace(record().limits, local_bytes=4096))
+    check_local_bytes("k", 64, 64, few)
+    assert refused(check_local_bytes, 64, 65, few) == (
+        "kernel 'k' asks for 4160 bytes of local arrays a block (64 for each of 65 threads); "
+        "device 'fake:0' has 4096\n  hint: launch blocks of at most 64 threads"
+    )
+    assert "hint: keep such an array in global memory" in refused(check_local_bytes, 5000, 1, few)
 
 
 def test_wide_indices() -> None:

@@ -161,6 +161,9 @@ def _arithmetic(lowering: FunctionLowering, operation: t.Operation, span: Span) 
         case t.Convert():
             is_weak = isinstance(operation.operands[0], WeakInt)
             return Cell(cast(operands[0], scalar_of(result), is_weak, span))
+        case t.Intrinsic("reinterpret"):
+            kind = scalar_of(result)
+            return Cell(Intrinsic((), "reinterpret", tuple(operands), kind, span=span))
         case t.Intrinsic(name):
             return Cell(_intrinsic(name, operands, span))
         case t.DivMod():
