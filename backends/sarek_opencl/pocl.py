@@ -32,7 +32,6 @@ from sarek_numba.ir.nodes import Barrier, Kernel
 from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_opencl.apart import STATEMENTS
 
-
 # Bytes of the stack of a new thread where nothing limits it (glibc).
 _STACK = 2 * 2**20
 
