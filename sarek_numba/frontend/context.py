@@ -79,6 +79,8 @@ def type_of_value(value: Any) -> Type:
         return types.none
     if isinstance(value, (bool, np.bool_)):
         return types.boolean
+    if isinstance(value, np.void) and value.dtype.names is not None:
+        return rules.captured.type_of_record(value)
     if isinstance(value, np.generic):
         return numba_type(value.dtype)
     if isinstance(value, int):

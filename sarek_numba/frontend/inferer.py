@@ -232,7 +232,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         self._value(inst.value, target, gvar.value)
 
     def _capture(self, name: str, path: tuple[str, ...], value: Any) -> None:
-        if isinstance(value, np.ndarray):
+        if isinstance(value, (np.ndarray, np.void)):
             value = value.copy()
         function = self.source.original
 
@@ -315,6 +315,8 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
             hint = "convert one of them, or use two names"
             if any(each.startswith("a reference to a") for each in (first, second)):
                 hint = "take a copy of the element, as in p[i].copy()"
+            elif "a record from around the kernel" in (first, second):
+                hint = "take a copy, as in r.copy()"
             if "None" in (first, second):
                 hint = "give it a number on every path"
             elif first.startswith("the function "):

@@ -74,7 +74,14 @@ class RecordType(types.Type):  # type: ignore[misc] # Numba ships no types
             return f"a value of the variant {name}"
         if self.held != "reference":
             return "a record"
+        if self.is_captured:
+            return "a record from around the kernel"
         return f"a reference to a {'read-only ' if self.readonly else ''}record"
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether the record is a constant from around the kernel."""
+        return self.readonly and self.space is MemSpace.LOCAL
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -159,6 +159,8 @@ class _Substitution:
             return _passing_values(value.emulated(self.function(value.function)))
         if _is_compiled_by_numba(value):
             return _passing_values(self.function(value.py_func))
+        if isinstance(value, np.void) and value.dtype.names is not None:
+            return structured(np.asarray(value).copy())
         if isinstance(value, tuple):
             items = map(self.value, value)
             return type(value)._make(items) if hasattr(value, "_make") else tuple(items)

@@ -241,3 +241,23 @@ def record_complex_atomic(n):
 def record_complex_unknown_part(n):
     tile = sarek.local.array(2, COMPLEX)
     tile[0].x = tile[1].z.size
+
+
+ORIGIN = sarek.record(POINT)(1, 2)
+LINE = np.zeros(1, [("cells", np.int16, (2,))])[0]
+
+
+def captured_record_changed(points, n):
+    origin = ORIGIN
+    origin.x = 3
+
+
+def captured_record_with_an_array(ints, n):
+    ints[0] = LINE["cells"][0]
+
+
+def captured_record_joined(points, n):
+    p = ORIGIN
+    if n > 3:
+        p = sarek.record(POINT)(3, 4)
+    points[0] = p

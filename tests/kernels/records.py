@@ -416,3 +416,46 @@ def arrays_of_records_in_values(rng):
     a[:, 1] = a[i, i % 2] * 2
     expected = np.stack([a[i, i % 2], (b[:, 0] + b[:, 1]).astype(np.float64)], 1)
     return Launch(2, 16, (poison((20, 2), np.float64), p), (expected, None))
+
+
+# --- records from around the kernel ---------------------------------------------------------------
+
+UNIT = Vector(1, 0)
+PAIR = sarek.record([("shape", VECTOR), ("id", np.int64)])(Vector(0.5, -2), 7)
+ELEMENT = np.array([((3, -4), 2**40)], PAIR.dtype)[0]
+
+
+@sarek.function
+def turned(v, by=UNIT):
+    v.x, v.y = v.x * by.x - v.y * by.y, v.x * by.y + v.y * by.x
+    return v
+
+
+@sarek.kernel
+def around(out, ids, n):
+    i = sarek.global_idx.x
+    if i < len(out):
+        mine = PAIR.shape.copy()
+        for _ in range(n):
+            mine = turned(mine, ELEMENT["shape"])
+        mine.x += UNIT.x
+        if i % 3 == 0:
+            out[i] = turned(mine)
+        elif i % 3 == 1:
+            out[i] = mine
+        else:
+            out[i] = PAIR.shape
+        for each in (PAIR, ELEMENT):
+            ids[i] = ids[i] * 2 + each.id
+
+
+@corpus.add(around)
+def records_from_around_the_kernel(rng):
+    out = np.zeros(20, VECTOR)
+    v, by = complex(0.5, -2), complex(3, -4)
+    v = v * by * by + 1
+    out["x"], out["y"] = v.real, v.imag
+    out[2::3] = (0.5, -2)
+    ids = rng.integers(0, 100, 20)
+    expected = (ids * 2 + 7) * 2 + 2**40
+    return Launch(2, 16, (np.zeros(20, VECTOR), ids, 2), (out, expected, None))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numba.core import ir, types
 
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import element_scalar, is_complex
-from sarek_numba.frontend.lower import arrays, calls, complexes, printing, variants, warps
+from sarek_numba.frontend.lower import arrays, calls, captured, complexes, printing, warps
 from sarek_numba.frontend.lower.convert import cast, constant_as, int64
 from sarek_numba.frontend.lower.operators import (
     binary,
@@ -126,8 +127,8 @@ def constant_value(value: object, type: types.Type, span: Span) -> Value:
     if isinstance(type, types.BaseTuple):
         items = zip(value, type.types, strict=True)  # type: ignore[call-overload] # a tuple
         return TupleValue(tuple(constant_value(item, kind, span) for item, kind in items))
-    if isinstance(value, VariantValue):
-        return variants.constant_value(value, type, span)
+    if isinstance(value, (VariantValue, np.void)):
+        return captured.record_of_constants(np.asarray(value), type, span)
     if is_complex(type):
         return complexes.complex_constant(value, type, span)  # type: ignore[arg-type] # a number
     if isinstance(type, (types.Number, types.Boolean, Weak)):

@@ -10,10 +10,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numba.core import ir, types
+from numba.core import ir
 
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import is_complex
@@ -22,7 +21,6 @@ from sarek_numba.frontend.lower.convert import cast, int64
 from sarek_numba.frontend.lower.operators import choose as choose_expr
 from sarek_numba.frontend.lower.values import Cell, RecordRef, RecordStore, Value
 from sarek_numba.frontend.records import RecordType
-from sarek_numba.frontend.variants import VariantValue, encode
 from sarek_numba.frontend.weak import scalar_of
 from sarek_numba.ir.nodes import (
     ArrayCreate,
@@ -38,7 +36,7 @@ from sarek_numba.ir.nodes import (
     constant,
 )
 from sarek_numba.ir.pairs import pair_of
-from sarek_numba.ir.records import Leaf, Path, leaf_at, leaves, numbers_of, type_at
+from sarek_numba.ir.records import Leaf, Path, leaf_at, leaves, type_at
 from sarek_numba.ir.types import BOOL, PART_NAMES, Array, MemSpace, Record, Scalar
 from sarek_numba.ir.variants import (
     TAG_FIELD,
@@ -305,17 +303,6 @@ def _make(lowering: FunctionLowering, operation: t.Operation, case: int, span: S
             records.clear(lowering, RecordRef(made, (), ()), leaf, span)
         else:
             made.cells[leaf.path] = Cell(constant(leaf.scalar, 0))
-    return RecordRef(made, (), ())
-
-
-def constant_value(value: VariantValue, kind: types.Type, span: Span | None) -> RecordRef:
-    """A value that is known while compiling."""
-    place: Any = np.zeros((), type(value).variant.dtype)
-    encode(value, place)
-    made = RecordStore(kind.root, {}, {}, False)
-    numbers = numbers_of(type(value).variant.scalar, place)
-    for leaf, number in zip(leaves(kind.root), numbers, strict=True):
-        made.cells[leaf.path] = Cell(constant(leaf.scalar, number.item(), span))
     return RecordRef(made, (), ())
 
 

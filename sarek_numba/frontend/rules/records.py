@@ -20,6 +20,7 @@ from sarek_numba.frontend.records import (
     is_variant_type,
     value_of,
 )
+from sarek_numba.frontend.rules.captured import refuse_change
 from sarek_numba.frontend.rules.registry import rule
 from sarek_numba.frontend.rules.variants import check_variant, refused_read
 from sarek_numba.frontend.typed import (
@@ -141,6 +142,8 @@ def set_attribute(owner: Type, name: str, value: Type) -> Operation:
 
 
 def set_field(owner: RecordType, name: str, value: Type, position: int) -> Operation:
+    with operand(0):
+        refuse_change(owner)
     if owner.readonly:
         with operand(0):
             raise Refusal(
