@@ -165,10 +165,10 @@ def record_with_two_names_changed(points, n):
     points[0] = best
 
 
-def record_chosen(points, n):
-    a = points[0].copy()
-    b = points[1].copy()
-    points[2].x = (a if n > 2 else b).x
+def record_with_an_array_chosen(parts, n):
+    a = parts[0].copy()
+    b = parts[1].copy()
+    parts[2].id = (a if n > 2 else b).id
 
 
 def record_atomic(points, n):
@@ -261,3 +261,11 @@ def captured_record_joined(points, n):
     if n > 3:
         p = sarek.record(POINT)(3, 4)
     points[0] = p
+
+
+Ends = sarek.record([("a", POINT), ("b", POINT)])
+
+
+def record_chosen_and_changed(parts, n):
+    pair = Ends(parts[0].pos, parts[1].pos)
+    (pair.a if n > 2 else pair.b).x = 3

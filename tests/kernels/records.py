@@ -418,6 +418,42 @@ def arrays_of_records_in_values(rng):
     return Launch(2, 16, (poison((20, 2), np.float64), p), (expected, None))
 
 
+@sarek.kernel
+def chosen(out, n):
+    """Records that are chosen in expressions, while a loop changes what they were chosen from."""
+    i = sarek.global_idx.x
+    if i < len(out):
+        a, b, total = Vector(1, 2), Vector(i, 5), Vector(0, 0)
+        for k in range(n):
+            one = a if k % 2 == 0 else b
+            a = Vector(a.x * 2, b.y)
+            b = Vector(b.y, a.x)
+            total = added(total, one)
+            total = added(a if k > i else total, (b if i > 3 else a) if k == 1 else one)
+        out[i] = total
+
+
+@sarek.function
+def added(v, w):
+    return Vector(v.x + w.x, v.y + w.y)
+
+
+@corpus.add(chosen)
+def records_chosen_by_conditional_expressions(rng):
+    out = np.zeros(12, VECTOR)
+    for i in range(len(out)):
+        a, b, total = (1, 2), (i, 5), (0, 0)
+        for k in range(5):
+            one = a if k % 2 == 0 else b
+            a = (a[0] * 2, b[1])
+            b = (b[1], a[0])
+            total = (total[0] + one[0], total[1] + one[1])
+            left, right = a if k > i else total, (b if i > 3 else a) if k == 1 else one
+            total = (left[0] + right[0], left[1] + right[1])
+        out[i] = total
+    return Launch(1, 16, (np.zeros(12, VECTOR), 5), (out, None))
+
+
 # --- records from around the kernel ---------------------------------------------------------------
 
 UNIT = Vector(1, 0)

@@ -383,12 +383,15 @@ class FunctionLowering:
     def choose_record(
         self, condition: Expr, then: RecordRef, orelse: RecordRef, statement: Choose
     ) -> RecordRef:
-        from sarek_numba.frontend.lower import variants
+        from sarek_numba.frontend.lower import records, variants
 
-        if is_variant(type_at(then.store.record, then.path)):
+        is_one = then.store is orelse.store and then.path == orelse.path
+        if is_variant(type_at(then.store.record, then.path)) or (
+            not is_one and all(map(records.is_in_variables, (then, orelse)))
+        ):
             condition = self.emitter.bind(condition)
             return variants.choose(self, condition, then, orelse, self.span(statement))
-        if then.store is not orelse.store or then.path != orelse.path:
+        if not is_one:
             raise self.refuse(
                 "a conditional expression that chooses between records",
                 statement,

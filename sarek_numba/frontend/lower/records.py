@@ -162,6 +162,15 @@ def read_element(lowering: FunctionLowering, view: View, flat: Expr, span: Span 
     return _assembled(lowering, view.base, flat, view.packed, span)
 
 
+def _refuse_chosen(lowering: FunctionLowering, store: RecordStore, leaf: Leaf) -> None:
+    if leaf.path in store.cells:
+        raise lowering.refuse(
+            "a change of the record that a conditional expression chooses",
+            lowering.current,
+            "use an if statement",
+        )
+
+
 def write_element(
     lowering: FunctionLowering, view: View, flat: Expr, value: Expr, span: Span | None
 ) -> None:
@@ -195,6 +204,7 @@ def write(
     value: Expr, span: Span | None,
 ) -> None:  # fmt: skip
     """Store a number; what reads memory is settled."""
+    _refuse_chosen(lowering, store, leaf)
     found = steps_of(store, leaf)
     if not found.steps:
         lowering.emitter.assign(found.base, value, span)
@@ -352,11 +362,17 @@ def _set_field(
     if isinstance(kind, Record):
         return store_record(lowering, replace(owner, path=path), argument, span)
     leaf = leaf_at(owner.store.record, path)
+    _refuse_chosen(lowering, owner.store, leaf)
     value = cast(lowering.number(argument, wanted), leaf.scalar, span=span)
     if steps_of(owner.store, leaf).steps:
         lowering.emitter.settle_memory()
     write(lowering, owner.store, leaf, _expressions(owner), value, span)
     return NOTHING
+
+
+def is_in_variables(ref: RecordRef) -> bool:
+    """Whether a record is a value without arrays: each number is in a variable or known."""
+    return not is_memory(ref.store) and not any(leaf.counts for leaf, _ in _parts(ref))
 
 
 def is_memory(store: RecordStore) -> bool:
