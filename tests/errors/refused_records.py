@@ -51,20 +51,12 @@ def record_field_of_records(parts, n):
     parts[0].pos = 1.0
 
 
-def record_field_array(parts, n):
-    parts[0].cells = 1
-
-
 def record_field_of_all_arrays(parts, n):
     parts["inner"][0] = parts["inner"][1]
 
 
 def record_element_from_number(points, n):
     points[0] = 1.0
-
-
-def record_element_from_tuple(points, n):
-    points[0] = (1.0, 2.0)
 
 
 def record_element_of_other_fields(points, n):

@@ -16,6 +16,7 @@ from tests.kernels import (
     memory,
     record_arguments,
     record_complexes,
+    record_stores,
     records,
     recursion,
     registered,
@@ -47,5 +48,6 @@ MODULES = (
     variants,
     record_arguments,
     record_complexes,
+    record_stores,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

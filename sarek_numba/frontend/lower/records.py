@@ -17,7 +17,7 @@ from numba.core import ir, types
 
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import is_complex
-from sarek_numba.frontend.lower import complexes, pairs, variants, views
+from sarek_numba.frontend.lower import complexes, fills, pairs, variants, views
 from sarek_numba.frontend.lower.convert import cast, int64
 from sarek_numba.frontend.lower.operators import add, multiply
 from sarek_numba.frontend.lower.values import (
@@ -356,6 +356,9 @@ def _set_field(
     path = (*owner.path, name)
     kind = type_at(owner.store.record, path)
     argument, wanted = operation.arguments[1], operation.operands[1]
+    if isinstance(kind, FixedArray) or isinstance(wanted, types.BaseTuple):
+        fills.store(lowering, replace(owner, path=path), argument, wanted, span)
+        return NOTHING
     if is_complex(wanted):
         pairs.set_field(lowering, owner, path, operation, span)
         return NOTHING
@@ -386,7 +389,10 @@ def is_memory(store: RecordStore) -> bool:
 def store_record(
     lowering: FunctionLowering, target: RecordRef, argument: t.Argument, span: Span
 ) -> Value:
-    """Store a record into the place of another."""
+    """Store a record, or a tuple of its fields, into the place of another."""
+    if isinstance(argument, ir.Var) and isinstance(lowering.type_of(argument), types.BaseTuple):
+        fills.store(lowering, target, argument, lowering.type_of(argument), span)
+        return NOTHING
     copy_record(lowering, target, _record(lowering, argument), span)
     return NOTHING
 
@@ -508,7 +514,10 @@ def _make(
     record = operation.result.root
     made = new_value(lowering, record, lowering.name_of(statement.target.name))
     numbers: dict[Path, Expr] = {}
+    fields = dict(record.fields)
     for k, (name, wanted) in enumerate(zip(names, operation.operands, strict=True)):
+        if isinstance(fields[name], FixedArray) or isinstance(wanted, types.BaseTuple):
+            continue
         if is_complex(wanted):
             parts = pairs.bound_parts(lowering, complexes.operand(lowering, operation, k))
             numbers |= {(name, each): part for each, part in zip(PART_NAMES, parts, strict=True)}
@@ -523,8 +532,11 @@ def _make(
         elif leaf.path in numbers:
             write(lowering, made.store, leaf, (), numbers[leaf.path], span)
     for name, argument, wanted in zip(names, operation.arguments, operation.operands, strict=True):
+        place = replace(made, path=(name,))
         if isinstance(wanted, RecordType):
-            store_record(lowering, replace(made, path=(name,)), argument, span)
+            store_record(lowering, place, argument, span)
+        elif isinstance(fields[name], FixedArray) or isinstance(wanted, types.BaseTuple):
+            fills.store(lowering, place, argument, wanted, span)
     return made
 
 

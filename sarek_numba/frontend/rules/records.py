@@ -20,6 +20,7 @@ from sarek_numba.frontend.records import (
     is_variant_type,
     value_of,
 )
+from sarek_numba.frontend.rules import fills
 from sarek_numba.frontend.rules.captured import refuse_change
 from sarek_numba.frontend.rules.registry import rule
 from sarek_numba.frontend.rules.variants import check_variant, refused_read
@@ -151,20 +152,10 @@ def set_field(owner: RecordType, name: str, value: Type, position: int) -> Opera
                 "pass a writable array, or change a copy: r = p[i].copy()",
                 ReadOnlyWrite,
             )
-    kind = field_of(owner, name)
+    kind = dict(owner.record.fields)[name]
     with operand(position):
-        _check_stored(value, kind, name)
-    wanted = value if isinstance(kind, RecordType) else kind
-    return Operation(SetField(name), (owner, wanted), types.none)
-
-
-def _check_stored(value: Type, kind: Type, name: str) -> None:
-    if isinstance(kind, types.Array):
-        raise Refusal(
-            f"the field {name!r} is an array, and a store goes into one element",
-            f"write r.{name}[k] = ... in a loop",
-        )
-    check_part(value, kind, f"the field {name!r}")
+        fills.check_value(value, kind, f"the field {name!r}")
+    return Operation(SetField(name), (owner, fills.wanted(value, kind)), types.none)
 
 
 def check_part(value: Type, kind: Type, where: str) -> None:
@@ -206,7 +197,7 @@ def check_record(value: Type, record: Record, where: str) -> None:
 def set_record(array: Type, index: Type, value: Type) -> Operation:
     """`p[i] = r`."""
     with operand(2):
-        check_record(value, array.dtype.record, "an element")
+        fills.check_value(value, array.dtype.record, "an element")
     return Operation(SetRecord(), (array, index, value), types.none)
 
 
@@ -234,14 +225,9 @@ def make(constructor: RecordConstructor, values: dict[str, Type]) -> Operation:
     made = value_of(record_type(constructor.dtype).record)
     wanted: list[Type] = []
     for name, value in values.items():
-        kind = field_of(made, name)
-        if isinstance(kind, types.Array):
-            raise Refusal(
-                f"the field {name!r} is an array, which is filled element by element",
-                f"make the record without it, then write r.{name}[k] = ...",
-            )
-        _check_stored(value, kind, name)
-        wanted.append(value if isinstance(kind, RecordType) else kind)
+        kind = dict(made.record.fields)[name]
+        fills.check_value(value, kind, f"the field {name!r}")
+        wanted.append(fills.wanted(value, kind))
     return Operation(MakeRecord(tuple(values)), tuple(wanted), made)
 
 

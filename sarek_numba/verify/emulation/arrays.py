@@ -67,9 +67,9 @@ class EmulatedArray:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         index = self._placed(index)
-        if isinstance(value, EmulatedRecord | VariantValue):
+        if isinstance(value, EmulatedRecord | VariantValue | tuple):
             subscripts = index if isinstance(index, tuple) else (index,)
-            store(value, self.array[(*subscripts, ...)])
+            fill(self.array[(*subscripts, ...)], held(value))
             return
         self.array[index] = convert(value, self.array.dtype)
 
@@ -106,6 +106,42 @@ def store(value: EmulatedRecord | VariantValue, place: npt.NDArray[Any]) -> None
         encode(value, place)
 
 
+def held(value: Any) -> Any:
+    """A value that is stored, as it is before any of it is written."""
+    if isinstance(value, EmulatedArray):
+        return EmulatedArray(value.array.copy(), value.hints)
+    if isinstance(value, tuple):
+        return tuple(map(held, value))
+    return own(value)
+
+
+def fill(place: npt.NDArray[Any], value: Any) -> None:
+    """Store a value into a place: a tuple item by item, a number into every element."""
+    if isinstance(value, EmulatedRecord | VariantValue):
+        store(value, place)
+    elif isinstance(value, tuple):
+        names = place.dtype.names or ()
+        places = [place[name] for name in names] if place.ndim == 0 else list(_rows(place))
+        if len(places) != len(value):
+            raise ValueError(f"{len(value)} values are stored where {len(places)} are")
+        for inner, item in zip(places, value, strict=True):
+            fill(inner, item)
+    elif isinstance(value, EmulatedArray):
+        if value.shape != place.shape:
+            raise ValueError(f"an array of {value.shape} is stored in one of {place.shape}")
+        for index in np.ndindex(place.shape):
+            fill(place[(*index, ...)], value[index])
+    elif place.ndim:
+        for index in np.ndindex(place.shape):
+            fill(place[(*index, ...)], value)
+    else:
+        place[()] = convert(value, place.dtype)
+
+
+def _rows(place: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    return [place[k, ...] for k in range(len(place))]
+
+
 class EmulatedRecord:
     """A record: a view of an element of an array, or of memory of its own."""
 
@@ -131,10 +167,7 @@ class EmulatedRecord:
         return structured(field, self.hints) if field.dtype.names else field[()]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if isinstance(value, EmulatedRecord | VariantValue):
-            store(value, self.array[name])
-            return
-        self.array[name] = convert(value, self.array.dtype[name])
+        fill(self.array[name], held(value))
 
     def __getattr__(self, name: str) -> Any:
         if name not in (self.array.dtype.names or ()):
