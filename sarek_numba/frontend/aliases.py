@@ -17,6 +17,7 @@ from numba.core import ir, types
 from sarek_numba.errors import Diagnostic, UnsupportedConstruct
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.inferer import Inferer
+from sarek_numba.frontend.names import user_name
 from sarek_numba.frontend.records import RecordType, is_value, is_variant_type
 
 _PARTS = (t.GetField, t.GetItem, t.FieldView, t.TupleItem)
@@ -53,7 +54,7 @@ def check_aliases(inferer: Inferer) -> list[Diagnostic]:
     names: defaultdict[str, set[str]] = defaultdict(set)
     for inst in (inst for block in inferer.blocks.values() for inst in block.body):
         if isinstance(inst, ir.Assign) and not inst.target.is_temp:
-            names[classes.find(inst.target.name)].add(inst.target.unversioned_name)
+            names[classes.find(inst.target.name)].add(user_name(inst.target.name))
     in_joins = {classes.find(name) for name in joined}
     return [
         _refused(inferer, sorted(names[classes.find(name)]), inst)

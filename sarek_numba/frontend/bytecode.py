@@ -21,8 +21,9 @@ from numba.core.errors import (
 from numba.core.interpreter import peep_hole_delete_with_exit
 
 from sarek_numba.errors import CompileError, Diagnostic, UnboundLocal, UnsupportedConstruct
+from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.source import Source
-from sarek_numba.frontend.ssa import construct_ssa
+from sarek_numba.frontend.ssa import construct_ssa, define_nothing
 from sarek_numba.frontend.tail_calls import make_loop_of_tail_calls
 from sarek_numba.frontend.tails import merge_tails
 from sarek_numba.span import Span
@@ -45,6 +46,7 @@ def interpret(
     if not kernel:
         make_loop_of_tail_calls(function_ir, source.original)
     dead_branch_prune(function_ir, argument_types)
+    _define_unassigned(function_ir)
     _settle_raises(function_ir, source)
     merge_tails(function_ir, source.span_of)
     construct_ssa(function_ir)
@@ -99,6 +101,19 @@ def _define_early_reads(function_ir: ir.FunctionIR, names: dict[str, ir.Loc]) ->
         undefined = ir.Expr.undef(loc)
         entry.body.insert(0, ir.Assign(undefined, entry.scope.get_exact(name), loc))
         function_ir._definitions[name].append(undefined)
+
+
+def _define_unassigned(function_ir: ir.FunctionIR) -> None:
+    """Give a definition to the locals that only dead branches assigned."""
+    assigned: set[str] = set()
+    read: dict[str, ir.Var] = {}
+    for block in function_ir.blocks.values():
+        for statement in block.body:
+            if isinstance(statement, ir.Assign):
+                assigned.add(statement.target.name)
+            for name in read_by_statement(statement):
+                read.setdefault(name, ir.Var(block.scope, name, statement.loc))
+    define_nothing(function_ir, [read[name] for name in read if name not in assigned])
 
 
 def _is_phi(statement: Any) -> bool:

@@ -27,11 +27,13 @@ from sarek_numba.frontend.context import Context
 from sarek_numba.frontend.extensions import CompileTime, SliceType
 from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.inferer import Inferer, different, findings
+from sarek_numba.frontend.names import user_name
 from sarek_numba.frontend.notes import notes_on
 from sarek_numba.frontend.records import passed
 from sarek_numba.frontend.recursion import Specialisations, cut
 from sarek_numba.frontend.source import Source, read
 from sarek_numba.frontend.typed import Call, Captured, Parameter, Type, Typed
+from sarek_numba.frontend.unbound import drop_undefined, holding_nothing, is_phi, phis_of
 from sarek_numba.frontend.weak import Refusal, describe, join
 from sarek_numba.span import Span
 
@@ -85,7 +87,7 @@ class _Stage:
         self._check_array_joins(inferer)
         self.diagnostics += check_aliases(inferer)
         raise_diagnostics(_ordered(self.diagnostics))
-        _drop_undefined(inferer.func_ir)
+        drop_undefined(inferer.blocks)
         return self._typed(inferer, result)
 
     def _typed(self, inferer: Inferer, result: Type) -> Typed:
@@ -129,23 +131,23 @@ class _Stage:
 
     def _check_unbound(self, inferer: Inferer) -> None:
         """Reads of locals that no path assigns."""
-        empty = _never_assigned(inferer)
-        if not empty:
+        nothing = holding_nothing(inferer.blocks)
+        if not nothing:
             return
         for block in inferer.blocks.values():
             for inst in block.body:
-                if _is_phi(inst):
+                if is_phi(inst):
                     continue
                 target = inst.target.name if isinstance(inst, ir.Assign) else None
                 for variable in inst.list_vars():
-                    if variable.name in empty and variable.name != target:
-                        name, near = variable.unversioned_name, self.source.span_of(inst)
+                    if variable.name in nothing and variable.name != target:
+                        name, near = user_name(variable.name), self.source.span_of(inst)
                         span = self.source.span_of_name(name, near)
                         self.diagnostics.append(unbound(name, span))
 
     def _check_array_joins(self, inferer: Inferer) -> None:
         """A variable names one array: lowering knows each view's base."""
-        for inst in _phis(inferer):
+        for inst in phis_of(inferer.blocks):
             kind = inferer.type_of(inst.target.name)
             if not isinstance(kind, (types.Array, SliceType)):
                 continue
@@ -211,50 +213,6 @@ class _Stage:
                 ((self.source.span_of(first), f"{describe(result)} here"),),
             )
         )
-
-
-def _drop_undefined(function_ir: ir.FunctionIR) -> None:
-    """Definitions that hold nothing: by now only phis had them, as `ir.UNDEFINED`."""
-    for block in function_ir.blocks.values():
-        block.body = [inst for inst in block.body if not _is_undefined(inst)]
-
-
-def _is_undefined(inst: Any) -> bool:
-    if not isinstance(inst, ir.Assign):
-        return False
-    value = inst.value
-    return value is ir.UNDEFINED or (isinstance(value, ir.Expr) and value.op == "undef")
-
-
-def _phis(inferer: Inferer) -> list[Any]:
-    return [inst for block in inferer.blocks.values() for inst in block.body if _is_phi(inst)]
-
-
-def _is_phi(inst: Any) -> bool:
-    return (
-        isinstance(inst, ir.Assign) and isinstance(inst.value, ir.Expr) and inst.value.op == "phi"
-    )
-
-
-def _never_assigned(inferer: Inferer) -> set[str]:
-    """Variables that hold no value on any path: undefined, or phis of such alone."""
-    empty = {
-        inst.target.name
-        for block in inferer.blocks.values()
-        for inst in block.body
-        if _is_undefined(inst)
-    }
-    candidates = {inst.target.name: inst for inst in _phis(inferer)}
-    changed = True
-    while changed:
-        changed = False
-        assumed = empty | set(candidates)
-        for name, inst in list(candidates.items()):
-            sources = [v for v in inst.value.incoming_values if v is not ir.UNDEFINED]
-            if any(v.name not in assumed for v in sources):
-                del candidates[name]
-                changed = True
-    return empty | set(candidates)
 
 
 def _ordered(diagnostics: list[Diagnostic]) -> list[Diagnostic]:

@@ -38,6 +38,7 @@ from sarek_numba.frontend.context import (
 from sarek_numba.frontend.extensions import CompileTime, SliceType
 from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.language import RecordConstructor
+from sarek_numba.frontend.names import user_name
 from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.records import RecordMethod, passed
 from sarek_numba.frontend.registered import registered
@@ -311,7 +312,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
     def _no_join(self, target: ir.Var, first: str, second: str) -> Refusal:
         both = f"{first} or {second}, which have no common type"
         if not target.is_temp:
-            name = target.unversioned_name
+            name = user_name(target.name)
             hint = "convert one of them, or use two names"
             if any(each.startswith("a reference to a") for each in (first, second)):
                 hint = "take a copy of the element, as in p[i].copy()"
@@ -529,7 +530,7 @@ def _returned(blocks: Any) -> set[str]:
 
 def different(target: ir.Var, what: str) -> Refusal:
     """The refusal of a variable that names one array here and another there."""
-    name = target.unversioned_name
+    name = user_name(target.name)
     shown = "this expression gives" if target.is_temp else f"{name!r} names"
     hint = "choose the index instead, or use each in a branch of its own"
     return Refusal(f"{shown} different {what}", hint)

@@ -10,6 +10,7 @@ from numba.core import ir, types
 from sarek_numba.errors import Diagnostic, TypingError
 from sarek_numba.frontend.complexes import WeakComplex
 from sarek_numba.frontend.inferer import Inferer
+from sarek_numba.frontend.names import user_name
 from sarek_numba.frontend.typed import Binary, Complex, Intrinsic, Operation, Type, What
 from sarek_numba.frontend.weak import Weak, describe, is_integer
 
@@ -89,7 +90,7 @@ def _narrow_accumulator(inferer: Inferer, inst: Any) -> list[Diagnostic]:
     return [
         Diagnostic(
             TypingError,
-            f"{inst.target.unversioned_name!r} is {kind}, as NumPy has it, and wraps at its limits",
+            f"{user_name(inst.target.name)!r} is {kind}, as NumPy has it, and wraps at its limits",
             inferer.source.span_of(sources[0]),
             "start it as sarek.int64(0) for a wide sum",
         )
@@ -118,7 +119,7 @@ def _accumulates(inferer: Inferer, target: ir.Var) -> bool:
         elif isinstance(value, ir.Expr) and value.op in ("binop", "inplace_binop"):
             operands = (value.lhs, value.rhs)
             if value.fn in (*_GROWS, *_GROWS_IN_PLACE) and any(
-                operand.unversioned_name == target.unversioned_name for operand in operands
+                user_name(operand.name) == user_name(target.name) for operand in operands
             ):
                 return True
     return False

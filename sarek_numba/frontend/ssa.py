@@ -2,7 +2,8 @@
 
 Comes in: blocks in which a name may have several assignments. Goes out: the same blocks, changed in
 place, where each name has one; where several reach a read, a phi stands first in its block, and
-takes `ir.UNDEFINED` from a path without one. The form is minimal, and has a phi only where it is
+takes `ir.UNDEFINED` from a path without one. A read that none reaches is of a name that the entry
+defines by an `undef`. The form is minimal, and has a phi only where it is
 read. Each variable costs what its own statements and the blocks between them cost, so that a long
 kernel takes time in proportion to its length. (Numba's own pass goes through the whole function
 for each variable.)
@@ -30,13 +31,24 @@ def construct_ssa(function_ir: ir.FunctionIR) -> None:
     graph = _Graph(function_ir.blocks)
     occurrences = _Occurrences(function_ir.blocks)
     phis: dict[int, list[ir.Assign]] = defaultdict(list)
+    undefined: list[ir.Var] = []
     for name in occurrences.violating(graph):
         variable = _Variable(name, function_ir.blocks, graph, occurrences)
         for label, phi in variable.rewrite().items():
             phis[label].append(phi)
+        if variable.nothing is not None:
+            undefined.append(variable.nothing)
     for label, made in phis.items():
         block = function_ir.blocks[label]
         block.body = [*made, *block.body]
+    define_nothing(function_ir, undefined)
+
+
+def define_nothing(function_ir: ir.FunctionIR, variables: list[ir.Var]) -> None:
+    """Let the entry define these as holding nothing."""
+    entry = function_ir.blocks[min(function_ir.blocks)]
+    made = [ir.Assign(ir.Expr.undef(each.loc), each, each.loc) for each in variables]
+    entry.body = [*made, *entry.body]
 
 
 class _Graph:
@@ -138,6 +150,7 @@ class _Variable:
         self.at_bottom: dict[int, Any] = {}
         self.phis: dict[int, ir.Assign] = {}
         self.unfilled: list[tuple[ir.Assign, Iterator[int]]] = []
+        self.nothing: ir.Var | None = None
 
     def rewrite(self) -> dict[int, ir.Assign]:
         """Change assignments and reads. Gives the phis by block, to be put first there."""
@@ -149,10 +162,19 @@ class _Variable:
                 count = bisect_left(assigned, position)  # of assignments before the read
                 here = versions[label, assigned[count - 1]] if count else None
                 found = self._reaching(label) if here is None else here
-                if found is not ir.UNDEFINED and found.name != self.name:
+                if found is ir.UNDEFINED:
+                    found = self._nothing()
+                if found.name != self.name:
                     here = ir.Var(found.scope, found.name, body[position].loc)
                     body[position] = _reading(body[position], self.name, here)
         return self.phis
+
+    def _nothing(self) -> ir.Var:
+        """The name that stands for the variable before all assignments."""
+        if self.nothing is None:
+            loc = self.blocks[min(self.blocks)].loc
+            self.nothing = self.scope.redefine(self.name, loc=loc)
+        return self.nothing
 
     def _name_assignments(self) -> dict[tuple[int, int], ir.Var]:
         """A name for each assignment by block and position; the first keeps the variable's."""

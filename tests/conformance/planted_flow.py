@@ -91,6 +91,14 @@ def assigned_for_some_threads(out):
         out[t] = s  # BUG
 
 
+@bug(UnboundRead, zeros(8), thread=(0, 0, 0), threads=8, says="s")
+def assigned_where_nothing_comes(out):
+    t, never = sarek.thread_idx.x, 0
+    if never & never == 3:
+        s = t * 2
+    out[t] = s  # BUG
+
+
 @silent(zeros(8))
 def assigned_where_it_is_read(out):
     t = sarek.thread_idx.x

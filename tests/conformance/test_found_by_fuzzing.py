@@ -84,6 +84,52 @@ def for_whose_else_goes_on(x, n):
         x[3] += 1
 
 
+POINT = np.dtype([("i", np.int32), ("j", np.int32)])
+
+
+@sarek.kernel
+def record_with_two_first_values(x, n):
+    """A record is assigned twice before anything branches, and then is one of two."""
+    points = sarek.local.array(2, POINT)
+    for k in range(2):
+        points[k].i = x[k]
+        points[k].j = x[k + 1]
+    r = points[0].copy()
+    r = points[1].copy()
+    if n > 1:
+        r.j = n
+        if n > 2:
+            r = points[0].copy()
+            r.i += n
+    x[3] = r.i * 10 + r.j
+
+
+@sarek.kernel
+def condition_known_in_part(x, n):
+    """A value is made only where a condition holds that never does, and is read behind a jump."""
+    b = 1
+    if x[2] > 2:
+        if x[1] > 2:
+            b = 3
+    elif (
+        (b > b <= n if np.int8(x[0]) != 300 else x[1])
+        if (n in (1, 2)) != (x[b % 3] > -1)
+        else b in (2, 5)
+    ):
+        x[3] = n
+
+
+@sarek.kernel
+def assigned_only_where_never(x, n):
+    """What assigns a local never runs, nor does what reads it."""
+    c = 0
+    if c & c == 3:
+        b = n % 100
+        z = complex(n, b)
+    if n > 1000:
+        x[3] = b + int(z.real)
+
+
 KERNELS = (
     twice_negated_arm,
     two_calls_in_arms,
@@ -91,6 +137,9 @@ KERNELS = (
     comparison_in_bits_in_while,
     for_in_else_of_while,
     for_whose_else_goes_on,
+    record_with_two_first_values,
+    condition_known_in_part,
+    assigned_only_where_never,
 )
 
 

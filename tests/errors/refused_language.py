@@ -647,3 +647,34 @@ def constructor_of_array(x, n):
 def a_pass_over_a_tuple_that_has_no_meaning(x, n):
     for item in (n, x):
         x[0] = item + 1
+
+
+def never_assigned_but_from_itself(ints, n):
+    while n != sarek.thread_idx.x:
+        fuel += 1
+    ints[0] = n
+
+
+def never_assigned_but_from_another(ints, n):
+    if n > 2:
+        y = fuel + 1
+    else:
+        y = fuel - 1
+    ints[0] = y
+    fuel = y
+
+
+def never_assigned_but_in_dead_code(ints, n):
+    c = 0
+    if c == 3:
+        b = n
+    else:
+        if b > 7:
+            ints[0] = 1
+
+
+def never_assigned_but_in_the_other_branch(ints, n):
+    if ints[0] == 3:
+        b = n % 100
+    elif b > 7 if b > -1 else b > 5:
+        ints[0] = 1

@@ -135,11 +135,17 @@ def _lower_function(
     structured = structure(
         typed.function_ir, lambda statement: is_pure(typed, statement), typed.source.tree
     )
+    first = program.ids.next
     lowering = FunctionLowering(typed, structured, program, scope, arguments)
     lowering.result = result
     with lowering.emitter.body() as collected:
         lower_regions(lowering, structured.regions)
-    return lowering, declare(_without_last_return(tuple(collected)), program.ids)
+
+    def is_own(var: Var) -> bool:
+        given = (*(hoisted.param for hoisted in scope.hoisted), scope.dynamic_length)
+        return var.id >= first and isinstance(var.type, Scalar) and var not in given
+
+    return lowering, declare(_without_last_return(tuple(collected)), program.ids, is_own)
 
 
 def _without_last_return(body: Body) -> Body:

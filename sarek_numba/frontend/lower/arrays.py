@@ -25,7 +25,7 @@ from sarek_numba.frontend.lower.values import (
     Value,
     View,
 )
-from sarek_numba.frontend.lower.variables import is_temporary, user_name
+from sarek_numba.frontend.names import is_temporary, user_name
 from sarek_numba.frontend.records import RecordType, is_value
 from sarek_numba.ir.layout import layout_of
 from sarek_numba.ir.nodes import (

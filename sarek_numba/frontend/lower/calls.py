@@ -25,7 +25,7 @@ from sarek_numba.frontend.lower.values import (
     View,
     cells_of,
 )
-from sarek_numba.frontend.lower.variables import is_temporary, user_name
+from sarek_numba.frontend.names import is_temporary, user_name
 from sarek_numba.frontend.records import RecordType
 from sarek_numba.frontend.records import numbers as record_numbers
 from sarek_numba.frontend.weak import is_number, scalar_of

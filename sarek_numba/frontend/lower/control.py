@@ -17,7 +17,7 @@ from sarek_numba.frontend.lower.values import (
     Value,
     cells_of,
 )
-from sarek_numba.frontend.lower.variables import is_temporary, user_name
+from sarek_numba.frontend.names import is_temporary, user_name
 from sarek_numba.frontend.regions import (
     Again,
     Copies,

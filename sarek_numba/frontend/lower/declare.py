@@ -4,12 +4,12 @@ In: statements in which variables are only assigned. Out: the same with a `Let` 
 variable, in the smallest body that holds all its uses; a variable that carries a value from one
 pass of a loop to the next is declared outside of the loop. A variable assigned once, before all
 reads, becomes a `Let`; one that is read where not every path has assigned it is a `LetMut`
-without a value.
+without a value. So is one that nothing assigns any more: the branch that did was never taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from sarek_numba.frontend.lower.emitter import Ids
@@ -35,6 +35,7 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.shape import expressions_of
 from sarek_numba.ir.walk import (
+    bound_within,
     declared_by,
     map_body,
     map_variables,
@@ -42,12 +43,12 @@ from sarek_numba.ir.walk import (
 )
 
 
-def declare(body: Body, ids: Ids) -> Body:
-    """The body with its variables declared."""
-    declarer = _Declarer(body)
+def declare(body: Body, ids: Ids, is_own: Callable[[Var], bool]) -> Body:
+    """The body with its variables declared: those that are its own, and no parameters."""
+    declarer = _Declarer(body, is_own)
     if declarer.escaping:
         body = _separate_results(body, declarer.escaping, ids)
-        declarer = _Declarer(body)
+        declarer = _Declarer(body, is_own)
     return declarer.run()
 
 
@@ -63,13 +64,15 @@ class _Scope:
 
 
 class _Declarer:
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, is_own: Callable[[Var], bool]) -> None:
         self.body = body
+        self.is_own = is_own
         self.scopes: dict[int, _Scope] = {}
         self.home: dict[int, _Scope] = {}
         self.assigned: dict[int, int] = {}
         self.vars: dict[int, Var] = {}
         self.results: dict[int, _Scope] = {}
+        self.bound: set[int] = set()
         self.collect(body, None, False)
 
     @property
@@ -82,9 +85,14 @@ class _Declarer:
         }
 
     def run(self) -> Body:
-        for key in self.assigned:
+        for key in (*self.assigned, *self.unassigned()):
             self.lift(key, self.home[key]).declares[key] = self.vars[key]
         return self.rewrite(self.body)
+
+    def unassigned(self) -> list[int]:
+        """The body's own variables that are read and nowhere assigned."""
+        introduced = self.assigned.keys() | self.results.keys() | self.bound
+        return [key for key in self.vars if key not in introduced and self.is_own(self.vars[key])]
 
     # --- collecting -------------------------------------------------------------------------------
 
@@ -113,6 +121,7 @@ class _Declarer:
                     ends = ends or not known
                     assigned |= set.intersection(*known) if known else set()
                 case While(body=inner) | For(body=inner):
+                    self.bound.update(var.id for var in bound_within(statement))
                     self.nested(inner, scope, assigned, True)
                 case Break() | Continue() | Return():
                     ends = True

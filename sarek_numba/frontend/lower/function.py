@@ -29,7 +29,8 @@ from sarek_numba.frontend.lower.values import (
     cells_of,
     reads_memory,
 )
-from sarek_numba.frontend.lower.variables import Homes, is_temporary, read_by, user_name
+from sarek_numba.frontend.lower.variables import Homes, read_by
+from sarek_numba.frontend.names import is_temporary, user_name
 from sarek_numba.frontend.regions import Arm, Choose, Node, Statement, Structured
 from sarek_numba.frontend.structure import is_for
 from sarek_numba.frontend.weak import constant_of, is_number, scalar_of

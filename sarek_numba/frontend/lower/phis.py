@@ -27,7 +27,7 @@ from sarek_numba.frontend.lower.values import (
     cells_of,
     reads_variable,
 )
-from sarek_numba.frontend.lower.variables import is_temporary, user_name
+from sarek_numba.frontend.names import is_temporary, user_name
 from sarek_numba.frontend.records import is_value
 from sarek_numba.frontend.regions import Node, Phi
 from sarek_numba.frontend.weak import is_number

@@ -29,7 +29,7 @@ from sarek_numba.frontend.lower.values import (
     Value,
     View,
 )
-from sarek_numba.frontend.lower.variables import is_temporary, user_name
+from sarek_numba.frontend.names import is_temporary, user_name
 from sarek_numba.frontend.records import RecordType, is_value
 from sarek_numba.frontend.weak import scalar_of
 from sarek_numba.ir.layout import layout_of

@@ -13,20 +13,12 @@ from collections import Counter, defaultdict
 from numba.core import ir, types
 
 from sarek_numba.frontend.lower.emitter import Ids
+from sarek_numba.frontend.names import is_temporary, user_name
 from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.regions import Choose, Node, Phi, Statement
 from sarek_numba.frontend.weak import constant_of, generalise, is_number, scalar_of
 from sarek_numba.ir.nodes import Var
 from sarek_numba.ir.types import Scalar
-
-
-def user_name(name: str) -> str:
-    """The user's name of a version; temporaries start with `$`."""
-    return name.split(".")[0]
-
-
-def is_temporary(name: str) -> bool:
-    return name.startswith("$")
 
 
 class Homes:
