@@ -26,6 +26,14 @@ WORDS = """
     asm volatile_ uniform varying pipe __attribute__ kernel_exec vec_step atomic_add OPENCL
     __OPENCL_VERSION__ __LINE__ defined pragma linux unix
     CL_VERSION_1_2 CLK_R CLK_GLOBAL_MEM_FENCE cl_khr_fp64 DBL_MAX_EXP HALF_EPSILON ATOMIC_VAR_INIT
+    __constant __private __read_only read_only __write_only read_write generic __generic intptr_t
+    uintptr_t char3 uchar16 short2 ushort8 long4 ulong2 float16 half4 double2 bool2 quad complex
+    imaginary image1d_t image2d_array_t queue_t ndrange_t clk_event_t reserve_id_t packed aligned
+    endian work_group_size_hint reqd_work_group_size bitand compl not_eq or_eq xor_eq alignas
+    alignof constexpr decltype nullptr noexcept static_assert thread_local typeid typename_ wchar_t
+    signbit isnan isinf frexp ldexp remquo native_sin half_sin mul24 mad_hi upsample clz ctz
+    shuffle shuffle2 vload4 vstore_half async_work_group_copy prefetch wait_group_events work_dim
+    get_group_id get_num_groups sub_group_all atom_add atomic_inc read_mem_fence as_int convert_uchar
 """.split()
 NAMES = [word for word in dict.fromkeys(WORDS) if not keyword.iskeyword(word) and word != "sarek"]
 
@@ -105,6 +113,36 @@ def test_case_148_words(executor, words):
     """Parameters, locals, loop variables, arrays, helpers and kernels may have any name."""
     for kernel, expected, arguments in kernels(words):
         gives(executor, kernel, expected, *arguments, dtype=np.int64)
+
+
+# Besides C's and OpenCL's words, Python's own and what no language takes for a name: fields may
+# have any. "copy" and "dtype" are methods of records.
+FIELDS = (*NAMES[:48], "or", "and", "not", "xor", "compl", "bitand", "not_eq", "or_eq", "for",
+          "class", "lambda", "None", "two words", "1st", "a-b", "é", "核", "'", "copy", "dtype")
+NAMED = np.dtype([(word, "<i4") for word in FIELDS])
+
+
+@everywhere
+@pytest.mark.parametrize("inner", [False, True], ids=["own", "nested"])
+def test_case_148_fields(executor, inner):
+    """Fields of records may have any name, in arrays, values, and one structure in another."""
+    path = "['kernel']" if inner else ""
+    reads = " + ".join(f"{n + 1} * r{path}[{word!r}]" for n, word in enumerate(FIELDS))
+    stores = "".join(f"    r{path}[{word!r}] += {n}\n" for n, word in enumerate(FIELDS))
+    kernel = made(
+        "@sarek.kernel\ndef k(out, p):\n    t = sarek.thread_idx.x\n"
+        f"    r = p[t].copy()\n    out[t] = {reads}\n{stores}    p[t] = r\n",
+        "k",
+    )
+    dtype = np.dtype([("local", "u1"), ("kernel", NAMED)]) if inner else NAMED
+    p = np.zeros(2, dtype)
+    fields = p["kernel"] if inner else p
+    for n, word in enumerate(FIELDS):
+        fields[word] = [n, 3]
+    count = len(FIELDS)
+    expected = [sum((n + 1) * v for n, v in enumerate(row)) for row in (range(count), [3] * count)]
+    gives(executor, kernel, expected, p)
+    assert [fields[word].tolist() for word in FIELDS] == [[2 * n, 3 + n] for n in range(count)]
 
 
 @sarek.function

@@ -78,7 +78,9 @@ def moved(x: np.ndarray, source: np.ndarray, width: int) -> np.ndarray:
 @pytest.mark.parametrize(("executor", "width"), PLACES)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_shuffles(executor, width, dtype):
-    """Every bit of every type arrives, from lanes known when compiling and when running (127)."""
+    """Every bit of every type arrives, from lanes known when compiling and when running
+    (case 127); a lane at the edge keeps its own value.
+    """
     if width not in (8, 32) and dtype not in ("int8", "float64"):
         pytest.skip("the type does not depend on the width")
     x = values(dtype)
@@ -127,20 +129,32 @@ def segments(out, x):
     out[2, i] = sarek.warp.shuffle_down(x[i], 3, 16)
     out[3, i] = sarek.warp.shuffle_xor(x[i], 5, 8)
     out[4, i] = sarek.warp.shuffle_xor(x[i], 8, 8)
+    out[5, i] = sarek.warp.shuffle(x[i], 31, 32)
+    out[6, i] = sarek.warp.shuffle_up(x[i], 1, 32)
+    out[7, i] = sarek.warp.shuffle_down(x[i], 1, 32)
+    out[8, i] = sarek.warp.shuffle_xor(x[i], 31, 32)
+    out[9, i] = sarek.warp.shuffle_xor(x[i], 32, 32)
+    out[10, i] = sarek.warp.shuffle(x[i], 31, 16)
 
 
 @pytest.mark.parametrize(("executor", "width"), [place for place in PLACES if place[1] in (32, 64)])
 def test_segments(executor, width):
-    """A width below that of the warp means the same on warps of 32 and of 64 (case 128)."""
+    """A width of 8, 16 or 32 means the same on warps of 32 and of 64 (case 128)."""
     x = np.arange(THREADS, dtype=np.float32)
     lanes = np.arange(THREADS)
-    out = np.zeros((5, THREADS), np.float32)
+    out = np.zeros((11, THREADS), np.float32)
     run(executor, width, segments, Launch(1, 128, (out, x), ()))
     wanted = [
         moved(x, np.full(THREADS, 2), 8),
         moved(x, lanes % 8 - 3, 8),
         moved(x, lanes % 16 + 3, 16),
         moved(x, lanes % 8 ^ 5, 8),
+        x,
+        moved(x, np.full(THREADS, 31), 32),
+        moved(x, lanes % 32 - 1, 32),
+        moved(x, lanes % 32 + 1, 32),
+        moved(x, lanes % 32 ^ 31, 32),
+        x,
         x,
     ]
     np.testing.assert_array_equal(out, np.stack(wanted))
