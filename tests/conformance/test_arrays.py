@@ -142,7 +142,7 @@ def _check(executor: str, target: Layout, source: Layout) -> None:
 @pytest.mark.parametrize("executor", executors())
 @pytest.mark.parametrize("name", [*ZOO, *INPUTS])
 def test_input(name: str, executor: str) -> None:
-    """Every element is read where it lies."""
+    """Every element is read where it lies (case 95: odd strides of axes of one element)."""
     layout = {**ZOO, **INPUTS}[name]
     _check(executor, _plain(layout), layout)
 
@@ -150,14 +150,16 @@ def test_input(name: str, executor: str) -> None:
 @pytest.mark.parametrize("executor", executors())
 @pytest.mark.parametrize("name", ZOO)
 def test_output(name: str, executor: str) -> None:
-    """Every element is written where it lies; the bytes around and between are untouched."""
+    """Every element is written where it lies; the bytes around and between are untouched
+    (case 95).
+    """
     _check(executor, ZOO[name], _plain(ZOO[name]))
 
 
 @pytest.mark.parametrize("executor", executors())
 @pytest.mark.parametrize("name", ZOO)
 def test_in_place(name: str, executor: str) -> None:
-    """One array as both arguments."""
+    """One array as both arguments (cases 95 and 109)."""
     buffer, array = _filled(ZOO[name])
     expected_buffer, expected = _filled(ZOO[name])
     expected[...] = expected * 3 + 1

@@ -124,6 +124,26 @@ def test_case_116_reuse(executor):
     gives(executor, reuse, x[[1, 0, 3, 2, 5, 4, 7, 6]] * 6, x, 3)
 
 
+@sarek.kernel
+def reuse_without_a_barrier(out, x, rounds):
+    t = sarek.thread_idx.x
+    tile = sarek.shared.array(8, sarek.int32)
+    total = 0
+    for k in range(rounds):
+        tile[t] = x[t] * (k + 1)
+        sarek.barrier()
+        total += tile[t ^ 1]
+    out[t] = total
+
+
+def test_case_116_race():
+    """Without the second barrier the oracle reports the race, with the line of either access."""
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    with pytest.raises(sarek.DataRace, match=r"tile\[t\]") as raised:
+        run("interpreter", reuse_without_a_barrier, Launch(1, 8, (out, x, 3), ()))
+    assert "tile[t ^ 1]" in str(raised.value)
+
+
 def whole(bytes_of_shared, bytes_of_local=16):
     size, mine = bytes_of_shared // 4, bytes_of_local // 4
 

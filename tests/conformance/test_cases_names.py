@@ -33,7 +33,8 @@ WORDS = """
     alignof constexpr decltype nullptr noexcept static_assert thread_local typeid typename_ wchar_t
     signbit isnan isinf frexp ldexp remquo native_sin half_sin mul24 mad_hi upsample clz ctz
     shuffle shuffle2 vload4 vstore_half async_work_group_copy prefetch wait_group_events work_dim
-    get_group_id get_num_groups sub_group_all atom_add atomic_inc read_mem_fence as_int convert_uchar
+    get_group_id get_num_groups sub_group_all atom_add atomic_inc read_mem_fence as_int
+    convert_uchar
 """.split()
 NAMES = [word for word in dict.fromkeys(WORDS) if not keyword.iskeyword(word) and word != "sarek"]
 
@@ -117,8 +118,29 @@ def test_case_148_words(executor, words):
 
 # Besides C's and OpenCL's words, Python's own and what no language takes for a name: fields may
 # have any. "copy" and "dtype" are methods of records.
-FIELDS = (*NAMES[:48], "or", "and", "not", "xor", "compl", "bitand", "not_eq", "or_eq", "for",
-          "class", "lambda", "None", "two words", "1st", "a-b", "é", "核", "'", "copy", "dtype")
+FIELDS = (
+    *NAMES[:48],
+    "or",
+    "and",
+    "not",
+    "xor",
+    "compl",
+    "bitand",
+    "not_eq",
+    "or_eq",
+    "for",
+    "class",
+    "lambda",
+    "None",
+    "two words",
+    "1st",
+    "a-b",
+    "é",
+    "核",
+    "'",
+    "copy",
+    "dtype",
+)
 NAMED = np.dtype([(word, "<i4") for word in FIELDS])
 
 

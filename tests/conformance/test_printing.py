@@ -7,6 +7,7 @@ import pytest
 
 import sarek_numba as sarek
 from tests.conformance.everywhere import everywhere
+from tests.conformance.made import made
 from tests.executors import run
 from tests.kernels.case import Launch
 
@@ -82,6 +83,50 @@ def test_case_170_no_arguments_and_forty(executor, capsys):
     text = printed(executor, forty, capsys, 7, np.float32(0.1))
     numbers = [*range(7, 17), *([np.float32(0.1)] * 10), True, False, 1, 2.5, True]
     assert text == "\n" + " ".join(map(str, [*numbers, *([7] * 14), "end"])) + "\n"
+
+
+COUNTED = """
+@sarek.kernel
+def k(n, x):
+    if n > 0:
+        print({})
+"""
+
+
+@everywhere
+def test_case_170_every_number_of_arguments(executor, capsys):
+    """No, few, and around 32 values in one call: numbers, literals and texts in turn."""
+    x = np.float32(0.1)
+    for count in (0, 1, 2, 5, 31, 32, 33, 40):
+        parts = [("n", "x", repr(k), repr(f"é{k}"))[k % 4] for k in range(count)]
+        text = printed(executor, made(COUNTED.format(", ".join(parts)), "k"), capsys, 7, x)
+        shown = [(7, x, k, f"é{k}")[k % 4] for k in range(count)]
+        assert text == " ".join(map(str, shown)) + "\n"
+
+
+@sarek.kernel
+def complex_elements(values):
+    i = sarek.global_idx.x
+    if i % 3 != 1:
+        print(values[i], i)
+
+
+@sarek.kernel
+def parts_of_complex_elements(values):
+    i = sarek.global_idx.x
+    print(values[i].real, values[i].imag)
+
+
+@everywhere
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_case_170_complex(dtype, executor, capsys):
+    """A complex number is printed by its parts; whole it is refused by name, with that hint."""
+    values = np.array([0, 1 - 2j, -0.5 + 1e20j, complex(np.inf, np.nan), 1 / 3 - 0.1j], dtype)
+    text = printed(executor, parts_of_complex_elements, capsys, values, block=5)
+    assert text == "".join(f"{v.real!s} {v.imag!s}\n" for v in values)
+    if executor != "emulation":
+        with pytest.raises(sarek.TypingError, match=r"not complex\d+\n(.*\n)*.*real and imag"):
+            printed(executor, complex_elements, capsys, values, block=5)
 
 
 @sarek.kernel

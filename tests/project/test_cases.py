@@ -1,0 +1,163 @@
+"""Which tests cover which case from the field, so that no case loses one unseen.
+
+A case is a kind of fault that users of other kernel compilers met, known by its number. `TABLE`
+has those of control flow, functions, arrays, shared memory, atomics and warps, names and
+diagnostics; each line names the tests that together cover all of a case.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent.parent
+CONFORMANCE = "conformance/test_cases_{}.py"
+CONTROL, LOOPS, FUNCTIONS, ARRAYS, BLOCKS, ATOMICS, NAMES = (
+    CONFORMANCE.format(name)
+    for name in ("control", "loops", "functions", "arrays", "blocks", "atomics", "names")
+)
+LAYOUTS, WARPS = "conformance/test_arrays.py", "conformance/test_warps.py"
+PRINTING = "conformance/test_printing.py"
+
+TABLE: dict[int, dict[str, str]] = {
+    # control flow
+    55: {CONTROL: "continue"},
+    56: {CONTROL: "store"},
+    58: {CONTROL: "return"},
+    59: {CONTROL: "early", LOOPS: "million"},
+    61: {CONTROL: "break"},
+    62: {CONTROL: "bare", LOOPS: "dead"},
+    64: {CONTROL: "rebound", LOOPS: "last"},
+    65: {CONTROL: "argument", LOOPS: "element"},
+    67: {CONTROL: "empty", LOOPS: "types"},
+    68: {CONTROL: "far", LOOPS: "ends constants"},
+    70: {CONTROL: "short", LOOPS: "loops"},
+    71: {CONTROL: "chain", LOOPS: "atomic"},
+    73: {CONTROL: "nested", "fuzz/test_fuzz.py": "test_executors_equal_cpython"},
+    74: {CONTROL: "barrier", LOOPS: "vote warp"},
+    # functions, closures, globals
+    76: {FUNCTIONS: "closures functions"},
+    79: {FUNCTIONS: "late unassigned"},
+    82: {FUNCTIONS: "again processes"},
+    83: {FUNCTIONS: "variants overloads literals"},
+    86: {FUNCTIONS: "equal_names factories"},
+    88: {FUNCTIONS: "tuples"},
+    89: {FUNCTIONS: "keywords"},
+    91: {FUNCTIONS: "value annotation"},
+    # arrays
+    92: {ARRAYS: "slices step step_at_run_time bounds views"},
+    95: {ARRAYS: "size_one", LAYOUTS: "test_input test_output test_in_place"},
+    97: {ARRAYS: "empty one_axis no_threads reductions"},
+    100: {ARRAYS: "records", LAYOUTS: "big_endian_is_refused"},
+    101: {ARRAYS: "broadcast"},
+    104: {ARRAYS: "nested"},
+    106: {ARRAYS: "offsets long_array"},
+    107: {ARRAYS: "space grid"},
+    109: {LAYOUTS: "same_array_twice overlapping_views test_in_place"},
+    # shared memory, barriers
+    110: {BLOCKS: "padding"},
+    112: {BLOCKS: "leader"},
+    113: {BLOCKS: "nested"},
+    116: {BLOCKS: "reuse race"},
+    118: {BLOCKS: "limit local local_limit"},
+    # atomics, warps
+    121: {BLOCKS: "old each", ATOMICS: "multisets"},
+    122: {BLOCKS: "float", ATOMICS: "125_by_cas 124_other_types"},
+    124: {ATOMICS: "integers test_case_122_124_other_types"},
+    125: {BLOCKS: "cas", ATOMICS: "query test_case_122_125_by_cas"},
+    127: {WARPS: "test_shuffles"},
+    128: {WARPS: "test_segments test_reductions"},
+    # names, diagnostics
+    148: {NAMES: "words fields same"},
+    149: {NAMES: "letters distinct path"},
+    169: {"errors/test_case_169.py": "test_case_169"},
+    170: {
+        PRINTING: "every_type no_arguments_and_forty every_number_of_arguments complex "
+        "percent_and_unicode in_divergent_code"
+    },
+}
+# What needs vectors, caches or launches that are fused: 77, 80, 85, 94, 98, 103, 115 and 119.
+NUMBERS = (
+    *(55, 56, 58, 59, 61, 62, 64, 65, 67, 68, 70, 71, 73, 74),
+    *(76, 79, 82, 83, 86, 88, 89, 91, 92, 95, 97, 100, 101, 104, 106, 107, 109),
+    *(110, 112, 113, 116, 118, 121, 122, 124, 125, 127, 128, 148, 149, 169, 170),
+)
+
+
+def covering(number: int, table: dict[int, dict[str, str]]) -> list[tuple[str, str]]:
+    """The files and names of a case's tests."""
+    return [
+        (file, word if word.startswith("test_") else f"test_case_{number}_{word}")
+        for file, words in table[number].items()
+        for word in words.split()
+    ]
+
+
+@cache
+def functions_in(file: str) -> dict[str, ast.FunctionDef]:
+    """The test functions of a file."""
+    tree = ast.parse((TESTS / file).read_text())
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {node.name: node for node in functions if node.name.startswith("test_")}
+
+
+def numbers_of(function: ast.FunctionDef) -> set[int]:
+    """The cases that a test says to be about, in its name or its docstring."""
+    name = re.match(r"test_case((?:_\d+)+)", function.name)
+    found = set(re.findall(r"\d+", name[1])) if name else set()
+    for cases in re.findall(
+        r"[Cc]ases? (\d+(?:(?:, | and )\d+)*)", ast.get_docstring(function) or ""
+    ):
+        found |= set(re.findall(r"\d+", cases))
+    return set(map(int, found))
+
+
+def faults(number: int, table: dict[int, dict[str, str]]) -> list[str]:
+    """What is wrong with a case's line."""
+    found = []
+    for file, name in covering(number, table):
+        function = functions_in(file).get(name)
+        if function is None:
+            found.append(f"case {number}: {file} has no test {name}")
+        elif number not in numbers_of(function):
+            found.append(f"case {number}: {file}::{name} does not say so")
+        elif any("xfail" in ast.unparse(mark) for mark in function.decorator_list):
+            found.append(f"case {number}: {file}::{name} is expected to fail")
+    return found
+
+
+def test_every_case_has_a_line():
+    """None is left out, none is there twice."""
+    assert sorted(TABLE) == sorted(NUMBERS)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_case_has_its_tests(number):
+    """They exist, and say which case they are about."""
+    assert covering(number, TABLE)
+    assert faults(number, TABLE) == []
+
+
+def test_a_lost_test_is_found():
+    """Positive control: a test that is missing, and one that is about something else."""
+    assert faults(55, {55: {CONTROL: "gone"}}) == [
+        f"case 55: {CONTROL} has no test test_case_55_gone"
+    ]
+    assert faults(55, {55: {CONTROL: "test_case_56_store"}}) == [
+        f"case 55: {CONTROL}::test_case_56_store does not say so"
+    ]
+
+
+def test_no_numbered_test_is_missing_from_the_table():
+    """A test named after one of these cases stands in its line."""
+    for file in sorted(TESTS.rglob("test_*.py")):
+        path = file.relative_to(TESTS).as_posix()
+        if path.startswith(("unit/", "project/")):
+            continue
+        for name, function in functions_in(path).items():
+            for number in numbers_of(function) & set(NUMBERS):
+                assert (path, name) in covering(number, TABLE), f"case {number}: {path}::{name}"
