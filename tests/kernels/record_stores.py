@@ -180,3 +180,54 @@ def whole_complex_sub_arrays(rng):
 @corpus.add(waves)
 def whole_packed_complex_sub_arrays(rng):
     return _waves(rng, np.dtype(WAVE))
+
+
+@sarek.function
+def agree(a, b):
+    return a == b
+
+
+@sarek.kernel
+def compare(out, p, q, r):
+    i = sarek.global_idx.x
+    if i < len(p):
+        held = q[i].copy()
+        out[i, 0] = p[i] == q[i]
+        out[i, 1] = p[i].pos != held.pos
+        out[i, 2] = agree(p[i].parts[0], held.parts[1])
+        out[i, 3] = 2 if r == held and p[i] != r else 3
+
+
+def _compared(rng, dtype):
+    p = filled(rng, dtype, 24)
+    q = p.copy()
+    q["parts"][:, 1] = q["parts"][:, 0]
+    p["parts"] = q["parts"]
+    for k in range(1, 20):  # each number but one is the same
+        q[k]["parts"]["a"][1] += k == 1
+        q[k]["v"][2] += k == 2
+        q[k]["m"][1, 0] ^= k == 3
+        q[k]["pos"]["x"] *= -1 if k == 4 else 1
+        q[k]["kind"] ^= k == 5
+        q[k]["w"][0] ^= k == 6
+    q["pos"]["y"][7] = p["pos"]["y"][7] = np.nan
+    p["v"][8, 0], q["v"][8, 0] = 0.0, -0.0
+    r = q[2].copy()
+    out = np.zeros((24, 4), np.int32)
+    out[:, 0] = 1
+    out[1:8, 0] = 0
+    out[[4, 7], 1] = 1
+    out[:, 2], out[1, 2] = 1, 0
+    out[:, 3], out[2, 3] = 3, 2
+    kept = p.copy(), q.copy()  # NumPy's comparison would see the NaN as a change
+    return Launch(2, 16, (np.zeros((24, 4), np.int32), p, q, r), (out, *kept, None))
+
+
+@corpus.add(compare)
+def records_are_equal_or_not(rng):
+    return _compared(rng, ALIGNED)
+
+
+@corpus.add(compare)
+def packed_records_are_equal_or_not(rng):
+    return _compared(rng, PACKED)

@@ -76,6 +76,7 @@ _PURE = (
     t.Transpose,
     t.PartView,
     t.GetField,
+    t.CompareRecords,
     t.FieldView,
     t.BindMethod,
 )
