@@ -115,6 +115,17 @@ if TYPE_CHECKING:
     from sarek_numba.runtime.cache import clear_launch_cache
     from sarek_numba.runtime.registry import Device, device, devices, use_device
     from sarek_numba.stdlib import block
+    from sarek_numba.vectors import (
+        Vector,
+        arange,
+        empty,
+        from_dlpack,
+        full,
+        like,
+        ones,
+        vector,
+        zeros,
+    )
     from sarek_numba.verify.compare import compare
     from sarek_numba.verify.coverage import coverage
     from sarek_numba.verify.emulate import emulate
@@ -141,6 +152,9 @@ _NAMES = {
     """,
     "sarek_numba.runtime.cache": """
         clear_launch_cache
+    """,
+    "sarek_numba.vectors": """
+        Vector arange empty from_dlpack full like ones vector zeros
     """,
     "sarek_numba.frontend.language": """
         atomic barrier bfloat16 block_dim block_idx bool_ complex64 complex128 const
@@ -226,8 +240,10 @@ __all__ = [
     "UnknownName",
     "UnsupportedConstruct",
     "UnsupportedLanguage",
+    "Vector",
     "WarpDivergence",
     "WeakOverflow",
+    "arange",
     "atomic",
     "barrier",
     "bfloat16",
@@ -244,10 +260,13 @@ __all__ = [
     "coverage",
     "device",
     "devices",
+    "empty",
     "emulate",
     "float16",
     "float32",
     "float64",
+    "from_dlpack",
+    "full",
     "function",
     "global_idx",
     "global_thread_id",
@@ -262,9 +281,11 @@ __all__ = [
     "int32",
     "int64",
     "kernel",
+    "like",
     "local",
     "math",
     "mem_fence",
+    "ones",
     "record",
     "register_intrinsic",
     "register_type",
@@ -280,8 +301,10 @@ __all__ = [
     "unroll",
     "use_device",
     "variant",
+    "vector",
     "warp",
     "warp_barrier",
+    "zeros",
 ]
 
 

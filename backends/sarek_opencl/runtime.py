@@ -22,9 +22,10 @@ from sarek_numba.codegen.target import Target
 from sarek_numba.errors import InvalidDimensions
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.types import Scalar
-from sarek_numba.runtime.device import BackendUnavailable, Bytes, Dimensions
+from sarek_numba.runtime.device import BackendUnavailable, Bytes, DeviceMemory, Dimensions
 from sarek_opencl import driver, intel, nvidia, pocl
 from sarek_opencl.dialect import DIALECT, without_extended_atomics
+from sarek_opencl.memory import OpenCLMemory, Part
 from sarek_opencl.record import build_options, has_extended_atomics, record_of
 
 _PLATFORMS = {
@@ -100,7 +101,7 @@ class OpenCLProgram:
                 "(CL_KERNEL_PRIVATE_MEM_SIZE), local arrays included"
             )
         cl, kernel, queue = self._cl, self._kernel, self._owner.queue
-        ready = [a.memory if isinstance(a, Buffer) else a for a in arguments]
+        ready = [a.memory if isinstance(a, Buffer | Part) else a for a in arguments]
         if self._dynamic_shared:
             ready.append(cl.LocalMemory(max(8, shared_bytes)))
         total = (grid[0] * block[0], grid[1] * block[1], grid[2] * block[2])
@@ -131,6 +132,7 @@ class OpenCLDriver:
             framework=DIALECT.framework,
         )
         self.options = build_options(device)
+        self.memory: DeviceMemory | None = OpenCLMemory(self)
         self._programs: dict[str, OpenCLProgram] = {}
         self._lock = threading.RLock()
         self._context: Any = None

@@ -32,7 +32,7 @@ from sarek_numba.codegen.target import Target
 from sarek_numba.ir.nodes import AtomicOp, Kernel, ParamDecl
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.warps import WARP_WIDTHS
-from sarek_numba.runtime.device import Dimensions, Driver
+from sarek_numba.runtime.device import DeviceMemory, Dimensions, Driver
 
 _EVIDENCE = "by construction: the interpreter is the meaning of the IR"
 _ATOMIC_SCALARS = (
@@ -103,6 +103,7 @@ class InterpreterDriver:
     def __init__(self) -> None:
         self.record = _record()
         self.target: Target | None = None
+        self.memory: DeviceMemory | None = None
 
     def prepare(self, kernel: Kernel) -> InterpreterProgram:
         return InterpreterProgram(kernel, self.source(kernel))

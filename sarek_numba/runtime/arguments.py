@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, assert_never
 
@@ -41,6 +41,8 @@ from sarek_numba.ir.types import (
 )
 from sarek_numba.ir.variants import is_variant, other_declaration, variant_name
 from sarek_numba.runtime.memory import AnyArray, Arrangement, Placement, arrange
+from sarek_numba.runtime.storage import Storage
+from sarek_numba.runtime.vector import Vector
 
 
 class PythonNumber(Enum):
@@ -97,13 +99,15 @@ class Arguments:
     """The arguments of one launch. Arrays are of class ndarray itself, without copying.
 
     `arrays` are the positions of the arrays among the values; the arrangement has them in that
-    order. A record is a tuple of its numbers.
+    order. A record is a tuple of its numbers. Of a vector the array describes the elements, and
+    `storages` has the memory, by its place among the arrays.
     """
 
     kinds: tuple[Kind, ...]
     values: tuple[Any, ...]
     arrays: tuple[int, ...]
     arrangement: Arrangement
+    storages: Mapping[int, Storage] = field(default_factory=dict)
 
     def placement(self, position: int) -> Placement:
         """The placement of the array at a position among the values."""
@@ -119,9 +123,13 @@ def describe(
     """
     kinds: list[Kind] = []
     plain: list[Any] = []
-    positions = []
+    positions: list[int] = []
+    storages: dict[int, Storage] = {}
     for position, value in enumerate(values):
         kind: Kind
+        if isinstance(value, Vector):
+            storages[len(positions)] = value._storage
+            value = value._array
         record = record_argument(value)
         if record is not None:
             kind = _record(kernel, names[position], record.dtype, "is a record")
@@ -144,7 +152,7 @@ def describe(
         assert isinstance(info, ArrayInfo)
         if placement.layout != info.layout:
             kinds[position] = replace(info, layout=placement.layout)
-    return Arguments(tuple(kinds), tuple(plain), tuple(positions), arrangement)
+    return Arguments(tuple(kinds), tuple(plain), tuple(positions), arrangement, storages)
 
 
 # --- kinds ----------------------------------------------------------------------------------------

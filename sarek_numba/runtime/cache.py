@@ -23,6 +23,10 @@ class Counters:
     sources: int = 0
     compiles: int = 0
     launches: int = 0
+    uploads: int = 0
+    downloads: int = 0
+    uploaded_bytes: int = 0
+    downloaded_bytes: int = 0
 
     def reset(self) -> None:
         for counter in fields(self):
@@ -33,10 +37,10 @@ counters = Counters()
 _counting = threading.Lock()
 
 
-def count(name: str) -> None:
-    """Add one to a counter; safe from any thread."""
+def count(name: str, by: int = 1) -> None:
+    """Add to a counter; safe from any thread."""
     with _counting:
-        setattr(counters, name, getattr(counters, name) + 1)
+        setattr(counters, name, getattr(counters, name) + by)
 
 
 class Memo(Generic[Value]):

@@ -42,11 +42,46 @@ class Program(Protocol):
         ...
 
 
+class DeviceMemory(Protocol):
+    """Memory of a device's own, in which copies of host memory stay from launch to launch."""
+
+    def hold(self, memory: Bytes) -> Any:
+        """A buffer as large as host bytes, which outlive it; what it contains is undefined.
+
+        The bytes are aligned to a page. Raises OutOfMemory.
+        """
+        ...
+
+    def send(self, buffer: Any, first: int, last: int) -> None:
+        """Bring bytes of the host memory to its buffer."""
+        ...
+
+    def fetch(self, buffer: Any, first: int, last: int) -> None:
+        """Bring bytes of a buffer to its host memory."""
+        ...
+
+    def part(self, buffer: Any, first: int, last: int, *, written: bool) -> Any:
+        """What a launch is given for some bytes of a buffer; `end_part` follows the launch."""
+        ...
+
+    def end_part(self, part: Any) -> None:
+        """End the use of a part; what was written to it is in the buffer then."""
+        ...
+
+    def release(self, buffer: Any) -> None:
+        """Give the memory of a buffer back."""
+        ...
+
+
 class Driver(Protocol):
-    """One device. `target` is None where a kernel runs as lowered, before any pass."""
+    """One device. `target` is None where a kernel runs as lowered, before any pass.
+
+    `memory` is None where the device works on host memory itself.
+    """
 
     record: DeviceRecord
     target: Target | None
+    memory: DeviceMemory | None
 
     def prepare(self, kernel: Kernel) -> Program:
         """Compile a lowered, verified kernel: passes, emission, the device's compiler."""

@@ -175,7 +175,9 @@ def launch(
     memory = None if reported is None else report.new_buffer()
     with ExitStack() as stack:
         own = _bound_report(device, memory, stack)
-        regions = bound_regions(driver, arguments.arrangement, arrays, read, written)
+        regions = bound_regions(
+            driver, arguments.arrangement, arrays, read, written, arguments.storages
+        )
         buffers = [*stack.enter_context(regions), *own]
         filled = [fill(arguments, buffers, shared_bytes) for fill in prepared.fillers]
         count("launches")

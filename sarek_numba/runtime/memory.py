@@ -10,10 +10,11 @@ are not aligned to it) go through an aligned copy, which is written back after t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ import numpy.typing as npt
 
 from sarek_numba.errors import InvalidArgument
 from sarek_numba.ir.records import bases, record_of, unit_alignment
-from sarek_numba.runtime.device import Bytes, Driver
+from sarek_numba.runtime.device import Bytes, DeviceMemory, Driver
+from sarek_numba.runtime.storage import Storage
 
 AnyArray = npt.NDArray[Any]
 
@@ -278,17 +280,30 @@ def bound_regions(
     arrays: Sequence[AnyArray],
     read: Set[int],
     written: Set[int],
+    storages: Mapping[int, Storage] = MappingProxyType({}),
 ) -> Iterator[list[Any]]:
     """Bind every region to the device; on leaving, what was written is in the arrays.
 
-    `read` and `written` are the positions of the arrays that the kernel reads and writes. Gives one
-    buffer for each region.
+    `read` and `written` are the positions of the arrays that the kernel reads and writes;
+    `storages` has the memory of those that are vectors, which stays on the device. Gives one buffer
+    for each region. Launches that share a vector wait for each other.
     """
     with ExitStack() as stack:
+        for storage in sorted(set(storages.values()), key=id):
+            stack.enter_context(storage.lock)
         buffers: list[Any] = []
         for region in arrangement.regions:
             is_read = not read.isdisjoint(region.members)
             is_written = not written.isdisjoint(region.members)
+            vector = _vector_bytes(region, storages)
+            if vector is not None:
+                storage, first, last = vector
+                if driver.memory is not None and region.staging is None:
+                    buffers.append(_held(driver.memory, storage, first, last, is_written, stack))
+                    continue
+                storage.fetch(first, last)
+                if is_written:
+                    stack.callback(storage.wrote, first, last)
             memory = _memory(region, arrays, is_written)
             if region.staging and is_written:
                 stack.callback(_write_back, region, arrays, memory)
@@ -296,6 +311,30 @@ def bound_regions(
             stack.callback(driver.unbind, buffer)
             buffers.append(buffer)
         yield buffers
+
+
+def _vector_bytes(
+    region: Region, storages: Mapping[int, Storage]
+) -> tuple[Storage, int, int] | None:
+    """The storage of a region's vectors, and which of its bytes they are."""
+    for member in region.members:
+        storage = storages.get(member)
+        if storage is not None:
+            return storage, region.start - storage.start, region.end - storage.start
+    return None
+
+
+def _held(
+    memory: DeviceMemory, storage: Storage, first: int, last: int, written: bool, stack: ExitStack
+) -> Any:
+    """Bytes of a storage where the device keeps them."""
+    if first == last:
+        first = last = 0
+    part = memory.part(storage.send(memory, first, last), first, last, written=written)
+    if written:
+        stack.callback(storage.written_on, memory, first, last)
+    stack.callback(memory.end_part, part)
+    return part
 
 
 def _memory(region: Region, arrays: Sequence[AnyArray], is_written: bool) -> Bytes:

@@ -8,6 +8,7 @@ import numpy as np
 
 from sarek_numba.errors import ArgumentTypeError, InvalidArgument
 from sarek_numba.runtime.registry import Device
+from sarek_numba.runtime.vector import array_on_host
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Where: TypeAlias = str | Device | None
@@ -32,7 +33,8 @@ def check_array(
     dtypes: tuple[np.dtype[Any], ...] = ELEMENTS,
     ndim: int | None = 1,
 ) -> Array:
-    """The array in C order. `ndim` None takes any number of axes."""
+    """The array in C order, of a vector what it holds. `ndim` None takes any number of axes."""
+    given = array_on_host(given)
     if not isinstance(given, np.ndarray):
         raise ArgumentTypeError(
             f"{function}(): '{parameter}' is {_article(type(given).__name__)}, not a NumPy array\n"

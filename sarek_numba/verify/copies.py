@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from sarek_numba.runtime.memory import address, arrange, own_bytes
+from sarek_numba.runtime.vector import array_on_host
 
 
 def copies(values: Sequence[Any]) -> list[Any]:
-    """The values with every NumPy array copied: same layout, same flags, same overlaps.
+    """The values with every array and vector copied to NumPy's: same layout, flags, overlaps.
 
     Raises InvalidArgument where a launch would, for arrays that no device can bind.
     """
+    values = [array_on_host(value) for value in values]
     positions = [k for k, value in enumerate(values) if isinstance(value, np.ndarray)]
     arrays = [values[k] for k in positions]
     copied = list(values)

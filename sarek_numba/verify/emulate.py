@@ -25,6 +25,7 @@ from sarek_numba.frontend.variants import CaseType, Variant
 from sarek_numba.ir.types import Pair, Scalar
 from sarek_numba.runtime.annotations import stated_of
 from sarek_numba.runtime.arguments import record_argument
+from sarek_numba.runtime.vector import on_host
 from sarek_numba.verify.emulation import patterns
 from sarek_numba.verify.emulation.arrays import EmulatedArray, made_record, own, structured
 from sarek_numba.verify.emulation.machine import BlockState, Dimensions, places, run_block
@@ -64,6 +65,13 @@ class Emulation:
         """Run every block, one after another."""
         bound = inspect.signature(self.function).bind(*arguments, **named)
         bound.apply_defaults()
+        with on_host(list(bound.arguments.values())) as values:
+            bound.arguments.update(zip(list(bound.arguments), values, strict=True))
+            self._run(grid, block, shared_bytes, bound)
+
+    def _run(
+        self, grid: Dimensions, block: Dimensions, shared_bytes: int, bound: inspect.BoundArguments
+    ) -> None:
         stated = stated_of(self.function, tuple(bound.arguments))
         for (name, value), kind in zip(list(bound.arguments.items()), stated, strict=True):
             bound.arguments[name] = _argument(value, kind, self.hints)

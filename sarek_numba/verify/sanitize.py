@@ -98,6 +98,7 @@ class _CheckingDriver:
     def __init__(self, interpreter: Device) -> None:
         self._driver = interpreter.driver
         self.record = interpreter.record
+        self.memory = interpreter.driver.memory
         self.target = interpreter.driver.target
 
     def prepare(self, kernel: Kernel) -> Program:

@@ -72,6 +72,7 @@ class FakeProgram:
 class FakeDriver:
     record: DeviceRecord
     target: Target | None = Target("fake")
+    memory: Any = None
     events: list[Any] = field(default_factory=list)
     arguments: list[Any] = field(default_factory=list)
     behaviour: Callable[..., None] | None = None

@@ -1,0 +1,115 @@
+"""Copies of host memory that stay on an OpenCL device from launch to launch.
+
+A CPU works on the host memory itself (CL_MEM_USE_HOST_PTR); mapping a stretch and unmapping it
+hands it over. Any other device has memory of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sarek_numba.runtime.device import Bytes
+from sarek_opencl import driver
+
+if TYPE_CHECKING:
+    from sarek_opencl.runtime import OpenCLDriver
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """A buffer, and the host bytes that it is a copy of."""
+
+    buffer: Any
+    host: Bytes
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """What stands for some bytes of a buffer in a launch.
+
+    `copied` is where those bytes begin in the buffer, if `memory` is a copy of them.
+    """
+
+    memory: Any
+    whole: Held
+    size: int
+    copied: int | None = None
+    written: bool = False
+
+
+class OpenCLMemory:
+    """See `sarek_numba.runtime.device.DeviceMemory`."""
+
+    def __init__(self, owner: OpenCLDriver) -> None:
+        self._owner = owner
+        self._alignment = max(1, int(owner.device.mem_base_addr_align) // 8)
+
+    def hold(self, memory: Bytes) -> Held:
+        """A buffer on the device; OpenCL has no empty ones."""
+        cl, owner = driver.load(), self._owner
+        flags = cl.mem_flags
+        with driver.check("allocating a buffer", owner.device, memory.size):
+            if owner.record.is_cpu and memory.size:
+                access = flags.READ_WRITE | flags.USE_HOST_PTR
+                return Held(cl.Buffer(owner.context, access, hostbuf=memory), memory)
+            size = max(1, memory.size)
+            return Held(cl.Buffer(owner.context, flags.READ_WRITE, size), memory)
+
+    def send(self, buffer: Held, first: int, last: int) -> None:
+        """From the host. What is mapped for writing alone is not read from the device before."""
+        cl, owner = driver.load(), self._owner
+        with driver.check("writing a buffer", owner.device, last - first):
+            if owner.record.is_cpu:
+                self._map(buffer, first, last, cl.map_flags.WRITE_INVALIDATE_REGION)
+                return
+            cl.enqueue_copy(owner.queue, buffer.buffer, buffer.host[first:last], dst_offset=first)
+
+    def fetch(self, buffer: Held, first: int, last: int) -> None:
+        """To the host."""
+        cl, owner = driver.load(), self._owner
+        with driver.check("reading a buffer back", owner.device, last - first):
+            if owner.record.is_cpu:
+                self._map(buffer, first, last, cl.map_flags.READ)
+                return
+            cl.enqueue_copy(owner.queue, buffer.host[first:last], buffer.buffer, src_offset=first)
+
+    def _map(self, buffer: Held, first: int, last: int, how: Any) -> None:
+        cl, queue = driver.load(), self._owner.queue
+        view, _ = cl.enqueue_map_buffer(queue, buffer.buffer, how, first, (last - first,), np.uint8)
+        view.base.release(queue).wait()
+
+    def part(self, buffer: Held, first: int, last: int, *, written: bool) -> Part:
+        """The buffer itself, a sub-buffer, or, where none may begin there, a copy."""
+        cl, owner = driver.load(), self._owner
+        size = last - first
+        with driver.check("taking a part of a buffer", owner.device, size):
+            if first == 0 or size == 0:
+                return Part(buffer.buffer, buffer, size)
+            if first % self._alignment == 0:
+                return Part(buffer.buffer.get_sub_region(first, size), buffer, size)
+            copy = cl.Buffer(owner.context, cl.mem_flags.READ_WRITE, size)
+            cl.enqueue_copy(owner.queue, copy, buffer.buffer, byte_count=size, src_offset=first)
+            return Part(copy, buffer, size, first, written)
+
+    def end_part(self, part: Part) -> None:
+        """Bring what was written to a copy back to where it belongs."""
+        if part.memory is part.whole.buffer:
+            return
+        cl, owner = driver.load(), self._owner
+        with driver.check("writing a part of a buffer", owner.device, part.size):
+            if part.copied is not None and part.written:
+                cl.enqueue_copy(
+                    owner.queue,
+                    part.whole.buffer,
+                    part.memory,
+                    byte_count=part.size,
+                    dst_offset=part.copied,
+                ).wait()
+            part.memory.release()
+
+    def release(self, buffer: Held) -> None:
+        """At once: no launch is pending."""
+        buffer.buffer.release()

@@ -1,0 +1,132 @@
+"""Memory of vectors: host bytes, their copies on devices, and which of these are current.
+
+Each byte is current in one place at least: on the host, on devices, or on several of them. A place
+that needs a byte gets it from one that has it; whoever writes a byte is the only place that has it
+then. So data moves when it must, and only as much of it as is not there. Devices that work on host
+memory itself are the host.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from sarek_numba.runtime.cache import count
+from sarek_numba.runtime.device import Bytes, DeviceMemory
+from sarek_numba.runtime.extents import Extents
+
+_PAGE = 4096  # at which devices take host memory without a copy of their own
+
+
+class Storage:
+    """Bytes that host and devices share. Safe to use from any thread."""
+
+    def __init__(self, host: Bytes) -> None:
+        self.host = host
+        self.lock = threading.RLock()
+        self._on_host = Extents((0, host.size))
+        self._copies: dict[DeviceMemory, _Copy] = {}
+        self._release = weakref.finalize(self, _release, self._copies)
+
+    @classmethod
+    def of_size(cls, size: int) -> Storage:
+        """New memory, aligned to a page; its contents are undefined."""
+        room: Bytes = np.empty(size + _PAGE, np.uint8)
+        shift = -room.ctypes.data % _PAGE
+        return cls(room[shift : shift + size])
+
+    @property
+    def start(self) -> int:
+        """The host address of the first byte."""
+        return int(self.host.ctypes.data)
+
+    # --- the host ---------------------------------------------------------------------------------
+
+    def fetch(self, first: int, last: int) -> None:
+        """Make bytes current on the host."""
+        with self.lock:
+            for start, end in self._on_host.missing(first, last):
+                self._fetch_missing(start, end)
+
+    def _fetch_missing(self, first: int, last: int) -> None:
+        for memory, copy in self._copies.items():
+            for start, end in copy.current.within(first, last):
+                for a, b in self._on_host.missing(start, end):
+                    memory.fetch(copy.buffer, a, b)
+                    count("downloads")
+                    count("downloaded_bytes", b - a)
+                    self._on_host.add(a, b)
+        assert self._on_host.covers(first, last), "every byte is current somewhere"
+
+    def wrote(self, first: int, last: int) -> None:
+        """The host has written bytes: no other place has them now."""
+        with self.lock:
+            for copy in self._copies.values():
+                copy.current.remove(first, last)
+            self._on_host.add(first, last)
+
+    # --- devices ----------------------------------------------------------------------------------
+
+    def send(self, memory: DeviceMemory, first: int, last: int) -> Any:
+        """Make bytes current in a device's memory; its buffer, which is for all bytes."""
+        with self.lock:
+            copy = self._copies.get(memory)
+            if copy is None:
+                copy = self._copies[memory] = _Copy(memory.hold(self.host))
+            for start, end in copy.current.missing(first, last):
+                self.fetch(start, end)
+                memory.send(copy.buffer, start, end)
+                count("uploads")
+                count("uploaded_bytes", end - start)
+                copy.current.add(start, end)
+            return copy.buffer
+
+    def written_on(self, memory: DeviceMemory, first: int, last: int) -> None:
+        """A launch has written bytes of a device's buffer, or may have."""
+        with self.lock:
+            for other, copy in self._copies.items():
+                if other is not memory:
+                    copy.current.remove(first, last)
+            self._on_host.remove(first, last)
+            self._copies[memory].current.add(first, last)
+
+    def free(self, memory: DeviceMemory | None = None) -> None:
+        """Give up the copy on a device, or on all; what only it has comes to the host first."""
+        with self.lock:
+            for each in [memory] if memory is not None else list(self._copies):
+                copy = self._copies.get(each)
+                if copy is None:
+                    continue
+                for start, end in copy.current:
+                    self.fetch(start, end)
+                del self._copies[each]
+                each.release(copy.buffer)
+
+    def is_current(self, memory: DeviceMemory | None, first: int, last: int) -> bool:
+        """Whether bytes are current in a device's memory, or, of None, on the host."""
+        with self.lock:
+            if memory is None:
+                return self._on_host.covers(first, last)
+            copy = self._copies.get(memory)
+            return copy is not None and copy.current.covers(first, last)
+
+
+class _Copy:
+    """A buffer of a device, and its bytes that are current."""
+
+    __slots__ = ("buffer", "current")
+
+    def __init__(self, buffer: Any) -> None:
+        self.buffer = buffer
+        self.current = Extents()
+
+
+def _release(copies: dict[DeviceMemory, _Copy]) -> None:
+    """Give device memory back when its storage is gone; a device may be gone before."""
+    for memory, copy in copies.items():
+        with suppress(Exception):
+            memory.release(copy.buffer)

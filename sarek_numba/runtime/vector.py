@@ -1,0 +1,320 @@
+"""Vectors: arrays whose elements live on the host and on devices, and move when they must."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sarek_numba.errors import ReadOnlyWrite
+from sarek_numba.runtime.memory import AnyArray, address, extent
+from sarek_numba.runtime.registry import Device, device
+from sarek_numba.runtime.storage import Storage
+
+
+class Vector:
+    """An n-dimensional array for launches on any device; see `sarek.vector`.
+
+    A launch brings to its device what it needs and is not there yet; reading on the host brings
+    back what is not there. A basic index gives a vector of the same memory, as a view of NumPy:
+    what is written to one is seen through the other, on every device.
+    """
+
+    __slots__ = ("__weakref__", "_array", "_storage")
+    __hash__ = None  # type: ignore[assignment] # compared element by element, as arrays are
+    __array_priority__ = 100.0  # NumPy leaves operators to this class
+
+    def __init__(self, storage: Storage, array: AnyArray) -> None:
+        self._storage = storage
+        self._array = array  # what describes the elements; its bytes may be stale
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of an element."""
+        return self._array.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return self._array.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+        return self._array.strides
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return self._array.ndim
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return self._array.size
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self._array.nbytes
+
+    @property
+    def readonly(self) -> bool:
+        """Whether it can be read only."""
+        return not self._array.flags.writeable
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    # --- the same memory --------------------------------------------------------------------------
+
+    @property
+    def T(self) -> Vector:  # noqa: N802 # as NumPy has it
+        """The axes in reverse order; the same memory."""
+        return self._like(self._array.T)
+
+    def reshape(self, *shape: Any) -> Vector:
+        """Another shape of the same memory. ValueError where that takes a copy, as in `copy()`."""
+        (given,) = shape if len(shape) == 1 else (shape,)
+        view = self._array.view()
+        view.shape = tuple(np.empty(self.size, np.bool_).reshape(given).shape)
+        return self._like(view)
+
+    def view(self, dtype: npt.DTypeLike) -> Vector:
+        """The same bytes as elements of another type."""
+        return self._like(self._array.view(dtype))
+
+    def __getitem__(self, index: Any) -> Any:
+        """One element, or a vector of the same memory for slices; ValueError for index arrays."""
+        if _is_advanced(index):
+            raise ValueError(
+                "a vector takes numbers, slices, `...` and field names as its index, not arrays\n"
+                "  hint: index a copy on the host, np.asarray(v)[...]"
+            )
+        found = self._array[index]
+        if isinstance(found, np.ndarray) and (found.ndim or _keeps_axes(index)):
+            return self._like(found)
+        self._fetch(self._array[(*_as_tuple(index), ...)])
+        return self._array[index]
+
+    def _like(self, array: AnyArray) -> Vector:
+        return Vector(self._storage, array)
+
+    # --- the host ---------------------------------------------------------------------------------
+
+    def _span(self, array: AnyArray) -> tuple[int, int]:
+        start, end = extent(array, address(array))
+        return start - self._storage.start, end - self._storage.start
+
+    def _fetch(self, array: AnyArray) -> AnyArray:
+        """Elements, current on the host."""
+        self._storage.fetch(*self._span(array))
+        return array
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._check_writable()
+        target = (
+            self._array[index] if _is_advanced(index) else self._array[(*_as_tuple(index), ...)]
+        )
+        changed = self._array if _is_advanced(index) else target
+        with self._storage.lock:
+            given = np.array(value) if isinstance(value, Vector) else value  # it may be this memory
+            if changed is self._array or not changed.flags.forc:
+                self._fetch(changed)  # bytes between those that are written stay as they are
+            self._array[index] = given
+            self._storage.wrote(*self._span(changed))
+
+    @contextmanager
+    def host(self) -> Iterator[AnyArray]:
+        """The elements as a writable array of NumPy. Afterwards the host's are the newest.
+
+        The array is for the body of `with` alone.
+        """
+        self._check_writable()
+        with self._storage.lock:
+            try:
+                yield self._fetch(self._array)
+            finally:
+                self._storage.wrote(*self._span(self._array))
+
+    def _check_writable(self) -> None:
+        if self.readonly:
+            raise ReadOnlyWrite("this vector can be read only\n  hint: write to v.copy()")
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
+        """What the elements are now, read only; a copy if another type is asked for."""
+        view = self._fetch(self._array).view()
+        view.flags.writeable = False
+        if copy or (dtype is not None and np.dtype(dtype) != view.dtype):
+            if copy is False:
+                raise ValueError(f"a vector of {view.dtype} is no array of {dtype} without a copy")
+            return np.array(view, dtype)
+        return view
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("a vector without axes has no items\n  hint: v[()]")
+        return iter(np.asarray(self)) if self.ndim == 1 else (self[k] for k in range(len(self)))
+
+    def __contains__(self, value: object) -> bool:
+        return value in np.asarray(self)
+
+    def tolist(self) -> Any:
+        """The elements as Python numbers in lists."""
+        return np.asarray(self).tolist()
+
+    def item(self, *index: int) -> Any:
+        """One element as a Python number."""
+        return np.asarray(self).item(*index)
+
+    def __float__(self) -> float:
+        return float(np.asarray(self))
+
+    def __int__(self) -> int:
+        return int(np.asarray(self))
+
+    def __bool__(self) -> bool:
+        return bool(np.asarray(self))
+
+    def copy(self) -> Vector:
+        """A vector of its own memory, of the same elements, C-contiguous."""
+        made = empty_vector(self.shape, self.dtype)
+        made._array[...] = self._fetch(self._array)
+        return made
+
+    def fill(self, value: Any) -> None:
+        """Set every element."""
+        self[...] = value
+
+    def __repr__(self) -> str:
+        text = np.array2string(np.asarray(self), separator=", ", prefix="vector(")
+        return f"vector({text}, dtype={self.dtype})"
+
+    def __str__(self) -> str:
+        return str(np.asarray(self))
+
+    # --- devices ----------------------------------------------------------------------------------
+
+    def to(self, which: str | Device | None = None) -> Vector:
+        """Bring the elements to a device now, before a launch needs them; gives the vector."""
+        memory = device(which).driver.memory
+        if memory is None:
+            self._fetch(self._array)
+        else:
+            self._storage.send(memory, *self._span(self._array))
+        return self
+
+    def free(self, which: str | Device | None = None) -> None:
+        """Give up the memory on a device, or on all. Nothing is lost: it comes to the host."""
+        if which is None:
+            self._storage.free()
+            return
+        memory = device(which).driver.memory
+        if memory is not None:
+            self._storage.free(memory)
+
+    def is_current(self, which: str | Device | None = None) -> bool:
+        """Whether the newest elements are on a device, or, of None, on the host."""
+        memory = None if which is None else device(which).driver.memory
+        return self._storage.is_current(memory, *self._span(self._array))
+
+    # --- protocols --------------------------------------------------------------------------------
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The elements on the host, for a consumer that may write them."""
+        exported = self._fetch(self._array)
+        if not self.readonly:
+            self._storage.wrote(*self._span(self._array))
+        return exported.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+    def _compared(self, other: Any, by: Callable[[Any, Any], Any]) -> Any:
+        return by(np.asarray(self), np.asarray(other) if isinstance(other, Vector) else other)
+
+    def __eq__(self, other: object) -> Any:
+        return self._compared(other, operator.eq)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compared(other, operator.ne)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared(other, operator.lt)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared(other, operator.le)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared(other, operator.gt)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared(other, operator.ge)
+
+    def __reduce__(self) -> Any:
+        return vector_of, (np.array(self),)
+
+
+@contextmanager
+def on_host(values: Sequence[Any]) -> Iterator[list[Any]]:
+    """The values with NumPy's arrays in place of vectors, for the body of `with` to read and write.
+
+    Afterwards the host's elements are the newest, of vectors that are not read only.
+    """
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(value.host())
+            if isinstance(value, Vector) and not value.readonly
+            else array_on_host(value)
+            for value in values
+        ]
+
+
+def array_on_host(value: Any) -> Any:
+    """The elements of a vector, current, as an array that must not be written; others as is."""
+    return value._fetch(value._array) if isinstance(value, Vector) else value
+
+
+def empty_vector(shape: Any, dtype: npt.DTypeLike) -> Vector:
+    """A vector whose elements are undefined, C-contiguous."""
+    kind = np.dtype(dtype)
+    count = int(np.prod(shape, dtype=object)) if np.ndim(shape) else int(shape)
+    storage = Storage.of_size(count * kind.itemsize)
+    array = storage.host.view(kind).reshape(shape) if count else np.empty(shape, kind)
+    return Vector(storage, array)
+
+
+def vector_of(array: AnyArray) -> Vector:
+    """A vector of the elements of an array, in memory of its own; the layout is kept."""
+    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    made = empty_vector(array.shape[::-1] if order == "F" else array.shape, array.dtype)
+    if order == "F":
+        made = made.T
+    made._array[...] = array
+    return made
+
+
+def _as_tuple(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
+
+
+def _is_advanced(index: Any) -> bool:
+    """Whether an index gives a copy in NumPy, not a view."""
+    return any(
+        isinstance(part, list | np.ndarray | Vector | bool | np.bool_) for part in _as_tuple(index)
+    )
+
+
+def _keeps_axes(index: Any) -> bool:
+    return any(part is Ellipsis for part in _as_tuple(index))

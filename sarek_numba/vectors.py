@@ -1,0 +1,55 @@
+"""Vectors: arrays that stay on devices from launch to launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sarek_numba.runtime.vector import Vector, empty_vector, vector_of
+
+__all__ = ["Vector", "arange", "empty", "from_dlpack", "full", "like", "ones", "vector", "zeros"]
+
+
+def vector(array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Vector:
+    """A vector of the elements of an array, or of nested lists; a copy, C- or F-contiguous."""
+    return vector_of(np.asarray(array, dtype))
+
+
+def empty(shape: Any, dtype: npt.DTypeLike = np.float64) -> Vector:
+    """A vector whose elements are undefined until they are written."""
+    return empty_vector(shape, dtype)
+
+
+def zeros(shape: Any, dtype: npt.DTypeLike = np.float64) -> Vector:
+    """A vector of zeros."""
+    return full(shape, 0, dtype)
+
+
+def ones(shape: Any, dtype: npt.DTypeLike = np.float64) -> Vector:
+    """A vector of ones."""
+    return full(shape, 1, dtype)
+
+
+def full(shape: Any, value: Any, dtype: npt.DTypeLike | None = None) -> Vector:
+    """A vector in which every element is `value`, whose type decides if `dtype` does not."""
+    made = empty_vector(shape, np.asarray(value).dtype if dtype is None else dtype)
+    made._array[...] = value
+    return made
+
+
+def like(other: npt.ArrayLike | Vector, dtype: npt.DTypeLike | None = None) -> Vector:
+    """A vector with the shape and type of another, whose elements are undefined."""
+    given: Any = other if hasattr(other, "dtype") and hasattr(other, "shape") else np.asarray(other)
+    return empty_vector(given.shape, given.dtype if dtype is None else dtype)
+
+
+def arange(*bounds: Any, dtype: npt.DTypeLike | None = None) -> Vector:
+    """A vector of evenly spaced numbers, as of `numpy.arange`."""
+    return vector_of(np.arange(*bounds, dtype=dtype))
+
+
+def from_dlpack(given: Any) -> Vector:
+    """A vector of the elements of an object with DLPack on the host; a copy."""
+    return vector_of(np.from_dlpack(given))

@@ -1,0 +1,155 @@
+"""Vectors against a model: whatever is done to them, and wherever, no datum is lost or stale.
+
+Rules write on the host, launch on every device, move, free, take sub-vectors and drop them; the
+model is a plain NumPy array. `python -m tests.unit.test_vector_machine STEPS` runs longer.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
+
+import sarek_numba as sarek
+
+DEVICES = [device.name for device in sarek.devices()]
+LENGTH = 40
+
+devices = st.sampled_from(DEVICES)
+places = st.integers(0, LENGTH - 1)
+
+
+@sarek.kernel
+def add(out, x, n):
+    i = sarek.global_idx.x
+    if i < len(out):
+        out[i] += x[i % len(x)] + n
+
+
+@sarek.kernel
+def write_some(out, n):
+    """Only every third element: what lies between must survive."""
+    i = sarek.global_idx.x
+    if i % 3 == 0 and i < len(out):
+        out[i] = n
+
+
+@sarek.kernel
+def read(total, x):
+    s = sarek.int64(0)
+    for i in range(len(x)):
+        s += x[i] * (i + 1)
+    total[0] = s
+
+
+class VectorMachine(RuleBasedStateMachine):
+    vectors = Bundle("vectors")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pairs: list[tuple[sarek.Vector, np.ndarray]] = []
+
+    @rule(target=vectors, start=st.integers(-9, 9))
+    def make(self, start: int) -> object:
+        model = np.arange(start, start + LENGTH, dtype=np.int64)
+        pair = sarek.vector(model), model
+        self.pairs.append(pair)
+        return pair
+
+    @rule(target=vectors, pair=vectors, first=places, step=st.sampled_from([1, 2, -1, 3]))
+    def take_part(self, pair: tuple, first: int, step: int) -> object:
+        vector, model = pair
+        part = slice(first, None, step)
+        if not len(model[part]):
+            return multiple()
+        return vector[part], model[part]
+
+    @rule(pair=vectors, index=places, value=st.integers(-99, 99))
+    def write_one(self, pair: tuple, index: int, value: int) -> None:
+        vector, model = pair
+        vector[index % len(model)] = model[index % len(model)] = value
+
+    @rule(pair=vectors, index=places, value=st.integers(-99, 99))
+    def write_stretch(self, pair: tuple, index: int, value: int) -> None:
+        vector, model = pair
+        vector[index:] = model[index:] = value
+
+    @rule(pair=vectors, value=st.integers(-99, 99))
+    def write_in_host(self, pair: tuple, value: int) -> None:
+        vector, model = pair
+        with vector.host() as array:
+            assert (array == model).all()
+            array[::2] = value
+        model[::2] = value
+
+    @rule(left=vectors, right=vectors)
+    def copy_between(self, left: tuple, right: tuple) -> None:
+        count = min(len(left[1]), len(right[1]))
+        left[0][:count] = right[0][:count]
+        left[1][:count] = right[1][:count].copy()
+
+    @rule(pair=vectors, other=vectors, device=devices, n=st.integers(-9, 9))
+    def launch_add(self, pair: tuple, other: tuple, device: str, n: int) -> None:
+        (vector, model), (right, values) = pair, other
+        if np.shares_memory(model, values):  # the threads would race
+            right, values = right.copy(), values.copy()
+        add.launch(vector, right, n, grid=2, block=32, device=device)
+        model += values[np.arange(len(model)) % len(values)] + n
+
+    @rule(pair=vectors, device=devices, n=st.integers(-9, 9))
+    def launch_write_some(self, pair: tuple, device: str, n: int) -> None:
+        vector, model = pair
+        write_some.launch(vector, n, grid=2, block=32, device=device)
+        model[::3] = n
+
+    @rule(pair=vectors, device=devices)
+    def launch_read(self, pair: tuple, device: str) -> None:
+        vector, model = pair
+        total = np.zeros(1, np.int64)
+        read.launch(total, vector, grid=1, block=1, device=device)
+        assert total[0] == (model * np.arange(1, len(model) + 1)).sum()
+        assert vector.is_current(device)
+
+    @rule(pair=vectors, device=devices)
+    def move(self, pair: tuple, device: str) -> None:
+        assert pair[0].to(device).is_current(device)
+
+    @rule(pair=vectors, device=st.none() | devices)
+    def free(self, pair: tuple, device: str | None) -> None:
+        pair[0].free(device)
+
+    @rule(pair=vectors)
+    def read_host(self, pair: tuple) -> None:
+        vector, model = pair
+        assert (np.asarray(vector) == model).all()
+        assert vector.is_current()
+        assert vector[len(model) // 2] == model[len(model) // 2]
+
+    @rule()
+    def collect(self) -> None:
+        gc.collect()
+
+    def teardown(self) -> None:
+        for vector, model in self.pairs:
+            assert (vector == model).all()
+
+
+TestVectors = VectorMachine.TestCase
+TestVectors.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
+
+
+if __name__ == "__main__":
+    steps = int(sys.argv[1])
+    longer = settings(max_examples=steps // 50, stateful_step_count=50, deadline=None)
+    run_state_machine_as_test(VectorMachine, settings=longer)
+    print(f"{steps} steps on {', '.join(DEVICES)}")
