@@ -272,7 +272,7 @@ def test_the_tools_take_vectors():
     assert not sarek.sanitize(add)[1, 8](out, x).findings
     assert (out == 2 * numbers(8)).all()
     report = sarek.compare(add)[1, 8](out, x)
-    assert report.agree
+    assert report.agrees
     assert (stdlib.sort(sarek.vector([3, 1, 2])) == [1, 2, 3]).all()
 
 
