@@ -15,6 +15,19 @@ in all threads, where only the former is used afterwards:
 
 It compiles with a start that differs between threads, with a loop that is left together, and
 without vectorisation. So the loop's variables are made to depend on the thread in front of it.
+
+It lays a thread's own array out lane by lane (element 0 of all lanes, element 1 of all lanes, …),
+so that threads that read the same element read a vector. Then it takes an address that threads
+choose between to be laid out thread by thread (2026.2, blocks of at least eight threads), and each
+reads or writes what belongs to another:
+
+    int v[4];                               // filled; b and c are arguments of the kernel
+    out[i] = *(x[i] > 0 ? v + b : v + c);
+
+Nothing here prints such addresses, but optimisation makes them of reads in both arms of a branch,
+as in `if (x > 0) return v[k]; return v[k + 1];` in a function that a loop calls. An array that is
+a field of a structure keeps the common layout: kernels in which threads may so choose get that. It
+costs them up to a factor of five where they go through an array in step, and nothing elsewhere.
 """
 
 from __future__ import annotations
@@ -40,13 +53,18 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.walk import walk_exprs, walk_stmts
 from sarek_opencl.apart import STATEMENTS
+from sarek_opencl.choices import chooses_between_elements
 
 _IN_ORDER = "#pragma clang loop vectorize(disable)"
+_THREAD_BY_THREAD = """struct {{ {type} elements[{length}]; }} {holder};
+{type} *{name} = {holder}.elements;"""
 
 
 def dialect_for(kernel: Kernel, dialect: Dialect) -> Dialect:
     """The dialect with which Intel's compiler keeps the meaning of the kernel, and survives it."""
     dialect = replace(dialect, accumulating_loop=_IN_ORDER)
+    if chooses_between_elements(kernel):
+        dialect = replace(dialect, thread_array=_THREAD_BY_THREAD)
     if _rotates(kernel) or any(map(_rotates, kernel.functions)):
         return replace(dialect, keep_apart=STATEMENTS)
     return dialect

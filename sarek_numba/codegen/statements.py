@@ -133,8 +133,7 @@ class Statements(Expressions):
         """Declare a variable or an array of the thread; a variable without a value is zero."""
         match value:
             case ArrayCreate(element=element, size=Const() as size, space=MemSpace.LOCAL):
-                length = max(1, int(size.value))
-                self.line(f"{self.memory_type(element)} {self.declare_name(var)}[{length}];")
+                self._declare_array(var, self.memory_type(element), max(1, int(size.value)))
             case ArrayCreate(space=MemSpace.SHARED):
                 pass  # stands at the head of the kernel: see `hoisted_shared`
             case VarRef(var=Var(type=Vec() | Array()) as array):
@@ -142,6 +141,14 @@ class Statements(Expressions):
             case _:
                 text = "0" if value is None else self.value(value)
                 self.line(f"{self.type(var.type)} {self.declare_name(var)} = {text};")
+
+    def _declare_array(self, var: Var, type: str, length: int) -> None:
+        """Declare an array of the thread."""
+        text = self.dialect.thread_array
+        name = self.declare_name(var)
+        holder = self.namer.name(f"{var.name}_holder") if "{holder}" in text else ""
+        for line in text.format(type=type, name=name, length=length, holder=holder).splitlines():
+            self.line(line)
 
     def hoisted_shared(self, body: Body) -> Iterator[SharedDecl]:
         """Shared arrays that are created within a body; C-like languages want them at its head."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.kernels import (
     atomics,
     atomics_typed,
+    choices,
     collectives,
     complexes,
     control,
@@ -49,5 +50,6 @@ MODULES = (
     record_arguments,
     record_complexes,
     record_stores,
+    choices,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

@@ -208,8 +208,8 @@ def evaluate(values, nodes, arguments):
             values[i, k] = evaluated(nodes, values[i], k, arguments[i])
 
 
-@corpus.add(evaluate)
-def an_expression_of_nodes(rng):
+def nodes_and_values(rng):
+    """Nodes, arguments, and the value of each node for each argument."""
     nodes = Node.array(
         [
             Node.Argument(),
@@ -224,8 +224,13 @@ def an_expression_of_nodes(rng):
     square = x * x + 0.25
     chosen = np.where(x > 0, square, -square)
     columns = [x, np.full(30, 0.25), x * x, square, -square, chosen]
-    arguments = (poison((30, 6), np.float64), nodes, x)
-    return Launch(2, 16, arguments, (np.stack(columns, 1), None, None))
+    return nodes, x, np.stack(columns, 1)
+
+
+@corpus.add(evaluate)
+def an_expression_of_nodes(rng):
+    nodes, x, values = nodes_and_values(rng)
+    return Launch(2, 16, (poison((30, 6), np.float64), nodes, x), (values, None, None))
 
 
 # --- records in variants in records ---------------------------------------------------------------
