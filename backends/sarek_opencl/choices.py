@@ -11,7 +11,7 @@ kernels in which it might:
   one of them within and another outside.
 
 A place in a loop counts as several, since the loop may be unrolled; one in a helper, which may be
-called in a loop, does too.
+called in a loop, does too. A text of the user's gets no such array.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from sarek_numba.ir.nodes import (
     Continue,
     Expr,
     For,
-    HelperFunction,
     If,
     IfExpr,
     Kernel,
@@ -42,7 +41,6 @@ from sarek_numba.ir.nodes import (
     Var,
     While,
 )
-from sarek_numba.ir.texts import text_of
 from sarek_numba.ir.types import Array, MemSpace
 from sarek_numba.ir.uniformity import BLOCK, Uniformity, analyse
 from sarek_numba.ir.walk import (
@@ -66,9 +64,6 @@ class Places(NamedTuple):
         return Places(self.reads + other.reads, self.writes + other.writes)
 
 
-_ANY = Places(2, 2)
-
-
 def chooses_between_elements(kernel: Kernel) -> bool:
     """Whether threads of a block may come to different elements of arrays of their own."""
     return _Search(kernel).found()
@@ -79,20 +74,19 @@ class _Search:
         self.kernel = kernel
         self.helpers: dict[str, Places] = {}
         for helper in kernel.functions:  # what a helper calls comes before it
-            places = _ANY if _may_choose_itself(helper) else self.of_body(helper.body)
-            self.helpers[helper.name] = places
+            self.helpers[helper.name] = self.of_body(helper.body)
         self.all = self.of_body(kernel.body)
 
     def found(self) -> bool:
         if not any(self.all):
             return False
-        if any(map(_may_choose_itself, self.kernel.functions)):
-            return True
         self.uniformity: Uniformity = analyse(self.kernel)
         if any(map(self.indexes_apart, bodies_of_kernel(self.kernel))):
             return True
         return self.parts(self.kernel.body, False) or any(
-            self.parts(helper.body, True) for helper in self.kernel.functions
+            self.parts(helper.body, True)
+            for helper in self.kernel.functions
+            if any(self.helpers[helper.name])
         )
 
     def indexes_apart(self, body: Body) -> bool:
@@ -166,11 +160,12 @@ class _Search:
 
     def ways(self, expr: Expr) -> tuple[Expr, ...]:
         """The operands that only some threads evaluate."""
+        ways: tuple[Expr, ...]
         match expr:
-            case IfExpr(condition=condition, then=then, orelse=orelse):
-                parted, ways = condition, (then, orelse)
-            case Binary(op=BinOp.AND | BinOp.OR, left=left, right=right):
-                parted, ways = left, (right,)
+            case IfExpr(condition=parted, then=then, orelse=orelse):
+                ways = (then, orelse)
+            case Binary(op=BinOp.AND | BinOp.OR, left=parted, right=right):
+                ways = (right,)
             case _:
                 return ()
         return ways if self.uniformity.of_expr(parted) > BLOCK else ()
@@ -198,11 +193,6 @@ def _indices(body: Body) -> Iterator[Expr]:
                 yield index
             case _:
                 pass
-
-
-def _may_choose_itself(helper: HelperFunction) -> bool:
-    """Whether a helper is a text of the user's that gets such an array."""
-    return text_of(helper) is not None and any(map(_is_own, helper.params))
 
 
 def _leaves(body: Body) -> bool:

@@ -16,18 +16,18 @@ in all threads, where only the former is used afterwards:
 It compiles with a start that differs between threads, with a loop that is left together, and
 without vectorisation. So the loop's variables are made to depend on the thread in front of it.
 
-It lays a thread's own array out lane by lane (element 0 of all lanes, element 1 of all lanes, …),
-so that threads that read the same element read a vector. Then it takes an address that threads
-choose between to be laid out thread by thread (2026.2, blocks of at least eight threads), and each
-reads or writes what belongs to another:
+The vectoriser lays a thread's own array out lane by lane (element 0 of all lanes, element 1 of all
+lanes, …), so that threads that read the same element read a vector. Then it takes an address that
+threads choose between for one in an array laid out thread by thread (2026.2, blocks of at least
+eight threads): each reads or writes what belongs to another, or the compiler crashes.
 
     int v[4];                               // filled; b and c are arguments of the kernel
     out[i] = *(x[i] > 0 ? v + b : v + c);
 
 Nothing here prints such addresses, but optimisation makes them of reads in both arms of a branch,
-as in `if (x > 0) return v[k]; return v[k + 1];` in a function that a loop calls. An array that is
-a field of a structure keeps the common layout: kernels in which threads may so choose get that. It
-costs them up to a factor of five where they go through an array in step, and nothing elsewhere.
+as in `if (x > 0) return v[k]; return v[k + 1];` in a function that a loop calls, and of an index
+that is chosen. An array that is a field of a structure keeps the layout thread by thread: kernels
+in which threads may so choose get that. It costs most where an array is gone through in step.
 """
 
 from __future__ import annotations
