@@ -30,6 +30,11 @@ def one_of_two(values, k, x):
 
 
 @sarek.function
+def element(values, k):
+    return values[k]
+
+
+@sarek.function
 def sign(x):
     if x < 0:
         return -1
@@ -141,6 +146,30 @@ def before_and_behind_a_way_out(out, x):
     out[i] = v[x[1]]
 
 
+@_in(APART)
+def until_a_way_out(out, x):
+    v = sarek.local.array(4, sarek.int32)
+    i = sarek.global_idx.x
+    for k in range(4):
+        v[k] = k
+    for k in range(4):
+        out[i] = v[k]
+        if x[i] > k:
+            break
+
+
+@_in(APART)
+def by_calls_in_arms(out, x):
+    v = sarek.local.array(4, sarek.int32)
+    i = sarek.global_idx.x
+    for k in range(4):
+        v[k] = k
+    if x[i] > 0:
+        out[i] = element(v, x[0])
+    else:
+        out[i] = element(v, x[1])
+
+
 @_in(TOGETHER)
 def in_step(out, x):
     v = sarek.local.array(4, sarek.int32)
@@ -159,6 +188,30 @@ def where_all_go_one_way(out, x):
     for k in range(4):
         v[k] = x[i] * k
     out[i] = v[x[0]] if x[2] > 0 else v[x[1]]
+
+
+@_in(TOGETHER)
+def where_all_take_one_branch(out, x):
+    v = sarek.local.array(4, sarek.int32)
+    i = sarek.global_idx.x
+    for k in range(4):
+        v[k] = k
+    if x[2] > 0:
+        out[i] = v[x[0]]
+    else:
+        out[i] = v[x[1]]
+
+
+@_in(TOGETHER)
+def where_all_make_equal_passes(out, x):
+    v = sarek.local.array(4, sarek.int32)
+    i = sarek.global_idx.x
+    for k in range(4):
+        v[k] = k
+    last = v[x[0]]
+    for k in range(x[1]):
+        last = v[k]
+    out[i] = last
 
 
 @_in(TOGETHER)
