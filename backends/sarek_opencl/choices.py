@@ -7,8 +7,9 @@ it makes of which, and when, depends on passes that nothing here can follow. So 
 kernels in which it might:
 
 - an index of such an array differs between threads of a block;
-- two places read (or two write) such arrays, and a branch or loop that parts threads of a block has
-  one of them within and another outside.
+- two places read (or two write) such arrays, and a branch, or a loop that threads leave apart, has
+  one of them within and another outside. The branch counts even where all threads take it alike: a
+  choice so made has been followed to no element at all.
 
 A place in a loop counts as several, since the loop may be unrolled; one in a helper, which may be
 called in a loop, does too. A text of the user's gets no such array.
@@ -124,7 +125,7 @@ class _Search:
     # --- searching ---
 
     def parts(self, body: Body, repeated: bool) -> bool:
-        """Whether something in the body parts threads between places; `repeated`: in a loop."""
+        """Whether something in the body comes between places; `repeated`: in a loop."""
         before = Places()
         for stmt in body:
             if self.parted_by(stmt, before, repeated):
@@ -138,12 +139,10 @@ class _Search:
     def parted_by(self, stmt: Stmt, before: Places, repeated: bool) -> bool:
         again = repeated or isinstance(stmt, While)
         for expr in walk_exprs(*expressions_of(stmt)):
-            if any(self.is_divided(self.of_exprs(walk_exprs(w)), again) for w in self.ways(expr)):
+            if any(self.is_divided(self.of_exprs(walk_exprs(w)), again) for w in _ways(expr)):
                 return True
         match stmt:
-            case If(condition=condition, then=then, orelse=orelse):
-                if self.uniformity.of_expr(condition) <= BLOCK:
-                    return False
+            case If(then=then, orelse=orelse):
                 if any(self.is_divided(self.of_body(arm), repeated) for arm in (then, orelse)):
                     return True
                 # those that leave have been at places before, those that stay come to others
@@ -157,18 +156,6 @@ class _Search:
                 )
             case _:
                 return False
-
-    def ways(self, expr: Expr) -> tuple[Expr, ...]:
-        """The operands that only some threads evaluate."""
-        ways: tuple[Expr, ...]
-        match expr:
-            case IfExpr(condition=parted, then=then, orelse=orelse):
-                ways = (then, orelse)
-            case Binary(op=BinOp.AND | BinOp.OR, left=parted, right=right):
-                ways = (right,)
-            case _:
-                return ()
-        return ways if self.uniformity.of_expr(parted) > BLOCK else ()
 
     def is_divided(self, inside: Places, repeated: bool) -> bool:
         """Whether places are inside, and others outside or, in a loop, in another pass."""
@@ -193,6 +180,17 @@ def _indices(body: Body) -> Iterator[Expr]:
                 yield index
             case _:
                 pass
+
+
+def _ways(expr: Expr) -> tuple[Expr, ...]:
+    """The operands of which one may be left out."""
+    match expr:
+        case IfExpr(then=then, orelse=orelse):
+            return (then, orelse)
+        case Binary(op=BinOp.AND | BinOp.OR, right=right):
+            return (right,)
+        case _:
+            return ()
 
 
 def _leaves(body: Body) -> bool:

@@ -19,7 +19,7 @@ without vectorisation. So the loop's variables are made to depend on the thread 
 The vectoriser lays a thread's own array out lane by lane (element 0 of all lanes, element 1 of all
 lanes, …), so that threads that read the same element read a vector. Then it takes an address that
 threads choose between for one in an array laid out thread by thread (2026.2, blocks of at least
-eight threads): each reads or writes what belongs to another, or the compiler crashes.
+eight threads): each reads or writes what belongs to another, or the process ends.
 
     int v[4];                               // filled; b and c are arguments of the kernel
     out[i] = *(x[i] > 0 ? v + b : v + c);

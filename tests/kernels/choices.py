@@ -105,6 +105,52 @@ def an_expression_of_nodes_in_an_array_of_the_thread(rng):
     return Launch(2, 16, (poison(len(x), np.float64), nodes, x), (values[:, -1], None, None))
 
 
+@sarek.function
+def counted(values, places, k, x, n):
+    if n & 1 == 0:
+        return values[places[k & 15]]
+    for j in range(n):
+        if places[k & 15] > 1:
+            here = values[(j + 6) & 7] + values[places[k & 15]]
+            return here + (values[places[j & 15]] - values[k & 7])
+    return values[6]
+
+
+@sarek.kernel
+def alike(out, given, places, n):
+    """All threads choose alike, under a mask: the process ended on Intel's runtime."""
+    values = sarek.local.array(8, sarek.int32)
+    i = sarek.global_idx.x
+    if i < len(given):
+        x = given[i]
+        for k in range(8):
+            values[k] = x + k * 5
+        s = x
+        if places[n & 15] > 1:
+            values[n & 7] = counted(values, places, n, x, n)
+            values[n & 7] = counted(values, places, n, x, n)
+        elif places[n & 15] > 1:
+            for _ in range(n):
+                s += counted(values, places, n, x, n)
+        values[n & 7] = counted(values, places, n, x, n)
+        s += (values[n & 7] + values[2]) - values[0]
+        for k in range(8):
+            s = s * 3 + values[k]
+        out[i] = s
+
+
+@corpus.add(alike)
+def elements_chosen_alike_under_a_mask(rng):
+    x = rng.integers(-9, 9, N).astype(np.int32)
+    places = rng.integers(0, 2, 16).astype(np.int32)
+    values = x[:, None] + np.arange(8, dtype=np.int32) * 5
+    values[:, 3] = values[:, 6]
+    s = x + values[:, 3] + values[:, 2] - values[:, 0]
+    for k in range(8):
+        s = s * 3 + values[:, k]
+    return Launch(2, 24, (poison(N, np.int32), x, places, 3), (s, None, None, None))
+
+
 ROW = np.dtype([("name", np.int32), ("entries", np.float32, 6)])
 
 

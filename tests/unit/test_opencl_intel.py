@@ -181,7 +181,7 @@ def in_step(out, x):
             out[i] += v[k] * v[3 - k]
 
 
-@_in(TOGETHER)
+@_in(APART)
 def where_all_go_one_way(out, x):
     v = sarek.local.array(4, sarek.int32)
     i = sarek.global_idx.x
@@ -190,7 +190,7 @@ def where_all_go_one_way(out, x):
     out[i] = v[x[0]] if x[2] > 0 else v[x[1]]
 
 
-@_in(TOGETHER)
+@_in(APART)
 def where_all_take_one_branch(out, x):
     v = sarek.local.array(4, sarek.int32)
     i = sarek.global_idx.x
