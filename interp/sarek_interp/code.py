@@ -50,12 +50,16 @@ class Block:
 
 @dataclass(slots=True)
 class Helper:
-    """A compiled helper: the slots of its parameters and results, and its body."""
+    """A compiled helper: the slots of its parameters and results, its body, the arrays it reads.
+
+    Arrays are those that a launch makes; of every other value the helper gets what it needs.
+    """
 
     params: tuple[int, ...]
     results: tuple[int, ...]
     run: Step
     barriers: bool
+    arrays: frozenset[int]
 
 
 @dataclass(slots=True)
@@ -146,6 +150,12 @@ class Context:
             twin = None if first == number else first
         self.sites.append(Site(number, span, part, twin))
         return number
+
+    @property
+    def arrays(self) -> set[int]:
+        """The slots of local and shared arrays, which a launch fills before it runs anything."""
+        arrays = {array.slot for array in (*self.local_arrays, *self.static_shared)}
+        return arrays | {slot for slot, _ in self.dynamic_shared}
 
     def new_slot(self) -> int:
         self._slots += 1

@@ -282,7 +282,7 @@ def compile_helper(c: Context, function: HelperFunction) -> Helper:
         body.run(m)
         m.mask = mask
 
-    return Helper(params, results, run, body.barriers)
+    return Helper(params, results, run, body.barriers, frozenset(c.arrays & c.body.used))
 
 
 def compile_locals(c: Context, declarations: tuple[Any, ...]) -> Step:
@@ -307,6 +307,7 @@ def _call(c: Context, stmt: Call) -> Step:
     args: list[Evaluate] = [compile_argument(c, arg) for arg in stmt.args]
     helper = c.helper(stmt.function)
     c.body.barriers |= helper.barriers
+    c.body.used |= helper.arrays
     targets = [c.declare(var) for var in stmt.results]
     pairs = list(zip(targets, helper.results, strict=True)) if targets else []
     params, run_body = helper.params, helper.run

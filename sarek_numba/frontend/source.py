@@ -271,7 +271,8 @@ def _rewritten(
             result += [statement] if refused else matches.statements(statement)
         elif (items := _constant_items(statement, function)) is not None:
             assert isinstance(statement, ast.For)
-            result += unrolling.unrolled(statement, items, matches.fresh)
+            names = set(function.__code__.co_varnames)
+            result += unrolling.unrolled(statement, items, matches.fresh, names)
         else:
             result.append(statement)
     return result

@@ -387,13 +387,6 @@ class CopyRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class CompareRecords:
-    """(record, record): whether all their numbers are equal, or whether one differs."""
-
-    differ: bool
-
-
-@dataclass(frozen=True, slots=True)
 class MakeRecord:
     """(values of the fields `names`): a value; what is not given is zero."""
 
@@ -468,7 +461,6 @@ What = (
     | SetRecord
     | BindMethod
     | CopyRecord
-    | CompareRecords
     | MakeRecord
     | MakeVariant
     | IsCase

@@ -16,6 +16,9 @@ or `continue` of the loop becomes a loop of one pass; after a `break` no further
                                             if going:
                                                 done()
 
+The items of a written tuple are evaluated before the first pass, as the tuple is in Python: all but
+constants, captured names, and variables that the loop does not assign.
+
 A tuple of more than `MOST_PASSES` items is left to a loop, which takes numbers alone.
 
 Passes must not be taken for the copies that CPython makes of one statement (`tails`), since their
@@ -74,8 +77,54 @@ def written_line(line: int) -> int:
     return line % FAR
 
 
-def unrolled(loop: ast.For, items: list[ast.expr], fresh: Callable[[str], str]) -> list[ast.stmt]:
+def unrolled(
+    loop: ast.For, items: list[ast.expr], fresh: Callable[[str], str], assigned: set[str]
+) -> list[ast.stmt]:
     """The statements that stand for a loop, whose body is rewritten already."""
+    before: list[ast.stmt] = []
+    if items is getattr(loop.iter, "elts", None):
+        changed = _stored_in(loop)
+        items = [_evaluated(item, fresh, assigned, changed, before) for item in items]
+    return [*before, *_in_passes(loop, items, fresh)]
+
+
+def _stored_in(loop: ast.For) -> set[str]:
+    """The variables that a loop assigns."""
+    return {
+        node.id
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def _evaluated(
+    item: ast.expr,
+    fresh: Callable[[str], str],
+    assigned: set[str],
+    changed: set[str],
+    before: list[ast.stmt],
+) -> ast.expr:
+    """An item, or a variable to which `before` assigns it."""
+    if isinstance(item, ast.Tuple):
+        elements = [_evaluated(each, fresh, assigned, changed, before) for each in item.elts]
+        return ast.copy_location(ast.Tuple(elements, ast.Load()), item)
+    first = item.operand if isinstance(item, ast.UnaryOp) else item
+    if isinstance(first, ast.Constant):
+        return item
+    while isinstance(first, ast.Attribute):
+        first = first.value
+    if isinstance(first, ast.Name):
+        captured = first.id not in assigned
+        if captured or (first is item and first.id not in changed):
+            return item
+    name = fresh("item")
+    target = ast.copy_location(ast.Name(name, ast.Store()), item)
+    before.append(ast.copy_location(ast.Assign([target], item), item))
+    return ast.copy_location(ast.Name(name, ast.Load()), item)
+
+
+def _in_passes(loop: ast.For, items: list[ast.expr], fresh: Callable[[str], str]) -> list[ast.stmt]:
+    """A loop as its passes."""
     passes = _passes(loop, items)
     jumps = [type(jump) for jump in _own_jumps(loop.body)]
     if not jumps:

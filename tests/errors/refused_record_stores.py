@@ -67,9 +67,3 @@ def record_made_of_another_shape(points, parts, n):
 
 def record_all_of_an_array(parts, n):
     parts[0].cells[:] = 1
-
-
-def record_compared_of_many_numbers(points, n):
-    tile = sarek.local.array(2, LONG)
-    if tile[0] != tile[1]:
-        points[0].x = 1.0

@@ -207,8 +207,8 @@ def record_loop(points, n):
         pass
 
 
-def record_compared(points, parts, n):
-    if points[0] == parts[1]:
+def record_compared(points, n):
+    if points[0] == points[1]:
         points[0].x = 1.0
 
 

@@ -14,6 +14,7 @@ import click
 
 import sarek_numba as sarek
 from tests.fuzz.chunks import Chunk, Settings, append, chunks_of, recorded, run_chunks, summary
+from tests.fuzz.generator import GENERATOR
 from tests.fuzz.programs import Form
 
 
@@ -27,6 +28,7 @@ from tests.fuzz.programs import Form
 @click.option("--results", default="", help="File with a line for each chunk, to go on with.")
 @click.option("--size", default=20, show_default=True, help="Programs in one kernel.")
 @click.option("--alone", is_flag=True, help="Each program as a kernel of its own.")
+@click.option("--generator", default=GENERATOR, show_default=True, help="Version, 1 or 2.")
 @click.option("--shrink/--no-shrink", default=True, show_default=True, help="Shrink what differs.")
 def main(
     count: int,
@@ -38,12 +40,13 @@ def main(
     results: str,
     size: int,
     alone: bool,
+    generator: int,
     shrink: bool,
 ) -> None:
     """Run generated kernels on executors and compare with CPython."""
     names = executors.split(",") if executors else [device.name for device in sarek.devices()]
     form = Form.KERNEL if alone else Form.FUNCTION
-    settings = Settings(tuple(names), form, 1 if alone else size, shrink)
+    settings = Settings(tuple(names), form, 1 if alone else size, shrink, generator)
     started = time.monotonic()
     deadline = started + seconds if seconds else None
     wanted = chunks_of(seed, count, chunk)

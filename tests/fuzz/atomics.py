@@ -11,7 +11,9 @@ from __future__ import annotations
 import random
 
 from tests.fuzz.expressions import INT, REALS, Expressions, Scope, is_unsigned
+from tests.fuzz.modes import PLAIN, Mode
 from tests.fuzz.programs import Statement
+from tests.fuzz.statements import Maker
 
 KINDS = ("int32", "uint32", "int64", "uint64", "float32", "float64")
 CELLS = 8
@@ -36,9 +38,17 @@ class Atomics:
     """Atomics of one program, on cells of one type and on elements of its threads."""
 
     def __init__(
-        self, rng: random.Random, scope: Scope, elements: tuple[str, str, str], has_barriers: bool
+        self,
+        rng: random.Random,
+        scope: Scope,
+        elements: tuple[str, str, str],
+        has_barriers: bool,
+        mode: Mode = PLAIN,
+        shared: float = 0.4,
     ) -> None:
         self.rng = rng
+        self.mode = mode
+        self.shared = shared  # how often a cell is one of shared memory
         self.make = Expressions(rng, scope)
         self.kind = rng.choice(KINDS)
         self.array = f"cells_{self.kind}"
@@ -53,28 +63,48 @@ class Atomics:
         for kind, array in own:
             scope.calls += [(kind, each) for each in self._old_values(kind, array)]
 
+    @property
+    def arrays(self) -> list[tuple[str, str]]:
+        """Parameters and their arrays."""
+        return [("cells", self.array)]
+
+    def attach(self, maker: Maker) -> None:
+        """Let a program's statements use them."""
+        maker.simples.append(self.simple)
+        if self.has_shared:
+            maker.hand_overs.append(self.hand_over)
+
     def prologue(self) -> tuple[str, ...]:
-        first = f"oc = sarek.block_idx.x // 2 * {CELLS}"
+        first = f"oc = sarek.block_idx.x // {self.mode.grid} * {CELLS}"
         if not self.has_shared:
             return (first,)
         return (
             first,
             f"sc = sarek.shared.array({CELLS}, np.{self.kind})",
-            f"for k in range(t, {CELLS}, 4): sc[k] = k",
+            f"for k in range(t, {CELLS}, {self.mode.block}): sc[k] = {self._cast('k')}",
             "sarek.barrier()",
         )
 
     def epilogue(self) -> tuple[str, ...]:
         if not self.has_shared:
             return ()
-        return ("sarek.barrier()", "d[h, 0] ^= np.int32(sc[t * 2] % 99)")
+        return ("sarek.barrier()", f"d[h, 0] ^= np.int32(sc[{self._place(0)}] % 99)")
+
+    def _cast(self, whole: str) -> str:
+        """A Python int as a store takes it."""
+        return f"np.{self.kind}({whole})" if self.mode.strict else whole
+
+    def _place(self, odd: int) -> str:
+        """A shared cell of each thread."""
+        place = f"t * 2 + {odd}" if odd else "t * 2"
+        return place if self.mode.block * 2 <= CELLS else f"({place}) % {CELLS}"
 
     def simple(self) -> str:
         """A statement with an atomic."""
         if self.own and self.rng.random() < 0.4:
             kind, array = self.rng.choice(self.own)
             return self._on_own(kind, array)
-        memory = "sc" if self.has_shared and self.rng.random() < 0.4 else "cells"
+        memory = "sc" if self.has_shared and self.rng.random() < self.shared else "cells"
         base = "oc + " if memory == "cells" else ""
         if self.has_tickets and self.rng.random() < 0.3:
             ticket = f"int(sarek.atomic.add({memory}, {base}{_TICKETS}, 1) % 4)"
@@ -126,6 +156,7 @@ class Atomics:
         value = self.make.of(kind, 1)
         if kind not in REALS and not is_unsigned(kind) and self.rng.random() < 0.2:
             value = self.make.variable(INT)
+            value = f"np.{kind}({value})" if self.mode.strict else value
         operation = self.rng.choice((*(_OWN_REAL if kind in REALS else _OWN), "store"))
         call = f"sarek.atomic.{operation}({where}, {value})"
         if operation != "store" and self.rng.random() < 0.5:
@@ -136,5 +167,6 @@ class Atomics:
         """Read a shared cell between barriers."""
         if not self.has_shared:
             return []
-        lines = ("sarek.barrier()", "d[h, 1] ^= np.int32(sc[t * 2 + 1] % 99)", "sarek.barrier()")
+        read = f"d[h, 1] ^= np.int32(sc[{self._place(1)}] % 99)"
+        lines = ("sarek.barrier()", read, "sarek.barrier()")
         return [Statement(line) for line in lines]

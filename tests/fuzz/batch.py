@@ -2,7 +2,7 @@
 
 Compiling costs more than running, most of all on OpenCL. So the programs of a batch are device
 functions of one kernel; a block finds its program in an array, and one launch runs every program
-with several arguments. A `Group` is one program with one set of arguments: `GRID` blocks, which own
+with several arguments. A `Group` is one program with one set of arguments: some blocks, which own
 their part of every array. CPython runs the same kernel, group by group: a group in which it raises
 (a Python int that does not fit an element, say) has no meaning to compare with and is left out.
 """
@@ -21,14 +21,22 @@ from typing import Any
 import numpy as np
 
 import sarek_numba as sarek
-from tests.fuzz import records
-from tests.fuzz.arrays import Arrays, arrays_of, first_difference, first_values, joined, part
+from tests.fuzz import records, tuple_loops, unions
+from tests.fuzz.arrays import (
+    Arrays,
+    arrays_of,
+    first_difference,
+    first_values,
+    joined,
+    nothing,
+    part,
+)
 from tests.fuzz.programs import Form, Program
-from tests.fuzz.statements import BLOCK, GRID
 
-ROUNDS = 3
+_GLOBALS = {**records.GLOBALS, **unions.GLOBALS, **tuple_loops.GLOBALS}
 
-Executor = Callable[[Any, int, tuple[Any, ...]], None]
+# Takes a kernel, a grid, a block and the arguments.
+Executor = Callable[[Any, int, int, tuple[Any, ...]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +69,16 @@ class Batch:
     """Programs as one kernel, and their groups as CPython leaves them."""
 
     def __init__(
-        self, programs: Sequence[Program], form: Form = Form.FUNCTION, rounds: int = ROUNDS
+        self, programs: Sequence[Program], form: Form = Form.FUNCTION, rounds: int | None = None
     ) -> None:
         assert form is Form.FUNCTION or len(programs) == 1
         self.programs = tuple(programs)
         self.form = form
-        every = [Group(k, j) for k in range(len(programs)) for j in range(rounds)]
+        self.mode = self.programs[0].mode
+        assert all(program.mode == self.mode for program in programs)
+        every = [
+            Group(k, j) for k in range(len(programs)) for j in range(rounds or self.mode.rounds)
+        ]
         self.expected = {group: out for group in every if (out := self._reference(group))}
         self.left_out = len(every) - len(self.expected)
 
@@ -76,11 +88,11 @@ class Batch:
         seeds = ",".join(str(program.seed) for program in self.programs)
         name = f"<fuzz {self.form.value} {seeds}>"
         module = ModuleType("fuzz")
-        module.__dict__.update(sarek=sarek, np=np, math=math, **records.GLOBALS)
+        module.__dict__.update(sarek=sarek, np=np, math=math, **_GLOBALS)
         linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
         exec(compile(self.text, name, "exec"), module.__dict__)
         last = self.programs[0].name if self.form is Form.KERNEL else "batch"
-        return sarek.kernel(getattr(module, last))
+        return sarek.kernel(**self.mode.options)(getattr(module, last))
 
     @cached_property
     def text(self) -> str:
@@ -90,7 +102,7 @@ class Batch:
     def _dispatch(self) -> str:
         lines = [
             f"def batch({', '.join(self._parameters)}):",
-            f"    group = sarek.block_idx.x // {GRID}",
+            f"    group = sarek.block_idx.x // {self.mode.grid}",
             "    which = programs[group]",
             "    n = int(ns[group])",
             "    m = int(ms[group])",
@@ -130,9 +142,10 @@ class Batch:
         }
         programs = np.array([group.position for group in groups], np.int32)
         ns, ms = (np.array([given[k] for given in inputs], np.int32) for k in (1, 2))
-        executor(self.kernel, GRID * len(groups), (*together.values(), programs, ns, ms))
+        grid, block = self.mode.grid * len(groups), self.mode.block
+        executor(self.kernel, grid, block, (*together.values(), programs, ns, ms))
         return {
-            group: {name: part(name, array, k) for name, array in together.items()}
+            group: {name: part(name, array, k, self.mode) for name, array in together.items()}
             for k, group in enumerate(groups)
         }
 
@@ -140,13 +153,20 @@ class Batch:
         arrays, n, m = self._inputs(group)
         names = arrays_of(self.programs[0])
         given = {name: joined(name, [arrays[name]]) for name in self._array_names}
-        executor(self.kernel, GRID, (*(given[name] for name in names), n, m))
+        arguments = (*(given[name] for name in names), n, m)
+        executor(self.kernel, self.mode.grid, self.mode.block, arguments)
         return given
 
     def _inputs(self, group: Group) -> tuple[Arrays, int, int]:
         """Arrays, n and m: a function of the program's seed and the round."""
         seed = self.programs[group.position].seed
-        arrays = {name: first_values(name, seed, group.round) for name in self._array_names}
+        used = arrays_of(self.programs[group.position])
+        arrays = {
+            name: first_values(name, seed, group.round, self.mode)
+            if name in used
+            else nothing(name, self.mode)
+            for name in self._array_names
+        }
         n, m = (int(k) for k in np.random.default_rng((seed, group.round)).integers(-1, 6, 2))
         return arrays, n, m
 
@@ -189,16 +209,16 @@ class Batch:
             yield Difference(self.programs[0], name, None, f"raised in a batch alone: {what}")
 
 
-def emulated(kernel: Any, grid: int, arguments: tuple[Any, ...]) -> None:
+def emulated(kernel: Any, grid: int, block: int, arguments: tuple[Any, ...]) -> None:
     """Run in CPython, thread by thread."""
-    sarek.emulate(kernel)[grid, BLOCK](*arguments)
+    sarek.emulate(kernel)[grid, block](*arguments)
 
 
 def on_device(name: str) -> Executor:
     """Run on the device of this name."""
 
-    def launch(kernel: Any, grid: int, arguments: tuple[Any, ...]) -> None:
+    def launch(kernel: Any, grid: int, block: int, arguments: tuple[Any, ...]) -> None:
         with sarek.use_device(name):
-            kernel[grid, BLOCK](*arguments)
+            kernel[grid, block](*arguments)
 
     return launch

@@ -15,6 +15,7 @@ from itertools import islice
 from multiprocessing.connection import Connection
 from typing import Any
 
+from tests.executors import has_warps
 from tests.fuzz.batch import Batch, Difference, on_device
 from tests.fuzz.programs import Form, Program, smaller
 
@@ -31,17 +32,22 @@ class Outcome:
 
     programs: Counter[str] = field(default_factory=Counter)
     comparisons: Counter[str] = field(default_factory=Counter)
+    incapable: Counter[str] = field(default_factory=Counter)  # programs that need warps, not run
     left_out: int = 0
     found: list[Difference] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A worker's answer: differences, groups that were compared, groups without a meaning."""
+    """A worker's answer: differences, groups that were compared, groups without a meaning.
+
+    An executor without warps is not `capable` of programs with warp operations.
+    """
 
     found: tuple[Difference, ...]
     compared: int
     left_out: int
+    capable: bool = True
 
 
 class Worker:
@@ -95,6 +101,9 @@ def _serve(connection: Connection) -> None:
                 what = f"raised {type(error).__name__}: {error}"
                 connection.send(Answer((Difference(programs[0], EMULATION, None, what),), 0, 0))
                 continue
+        if batch.mode.warps and not has_warps(executor):
+            connection.send(Answer((), 0, batch.left_out, capable=False))
+            continue
         found = tuple(batch.differences(executor, on_device(executor)))
         connection.send(Answer(found, len(batch.expected), batch.left_out))
 
@@ -110,7 +119,10 @@ def run(
         found: list[Difference] = []
         for executor in executors:
             for part, answer in answers(worker, programs, form, executor):
-                outcome.programs[executor] += len(part)
+                counted = (
+                    outcome.programs if answer is None or answer.capable else outcome.incapable
+                )
+                counted[executor] += len(part)
                 if answer is None:
                     found.append(Difference(part[0], executor, None, _CRASH))
                     continue

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from tests.fuzz.campaign import Outcome, Worker, run, shrunk
 from tests.fuzz.features import count as count_features
 from tests.fuzz.features import shares
-from tests.fuzz.generator import generate
+from tests.fuzz.generator import GENERATOR, generate
 from tests.fuzz.programs import Form, Program
 
 
@@ -29,6 +29,7 @@ class Settings:
     form: Form = Form.FUNCTION
     size: int = 20
     shrink: bool = True
+    generator: int = GENERATOR
 
 
 @dataclass(slots=True)
@@ -44,6 +45,8 @@ class Chunk:
     seconds: float
     differing: list[tuple[int, str, str]]  # seed, executor, what differs
     features: dict[str, int]
+    generator: int = 1  # lines of the first campaigns do not say
+    without_warps: dict[str, int] = field(default_factory=dict)  # kernels that need them, not run
     texts: list[str] = field(default_factory=list)  # not in the file
 
     def line(self) -> str:
@@ -59,7 +62,7 @@ def chunks_of(seed: int, count: int, size: int) -> list[tuple[int, int]]:
 
 
 def recorded(path: str, settings: Settings, wanted: Sequence[tuple[int, int]]) -> list[Chunk]:
-    """The wanted chunks that a file has, run on these executors in this form.
+    """The wanted chunks that a file has, of this generator, run on these executors in this form.
 
     A last line that was cut off, when a campaign was ended from outside, counts as not run.
     """
@@ -73,6 +76,7 @@ def recorded(path: str, settings: Settings, wanted: Sequence[tuple[int, int]]) -
             except json.JSONDecodeError:
                 continue
             same = set(chunk.kernels) == set(settings.executors)
+            same &= chunk.generator == settings.generator
             if same and chunk.form == settings.form.value:
                 found[chunk.first, chunk.count] = chunk
     return [found[each] for each in wanted if each in found]
@@ -91,7 +95,7 @@ def append(path: str, line: str) -> None:
 def run_chunk(first: int, count: int, settings: Settings) -> Chunk:
     """Run the programs of some seeds."""
     started, worker, outcome = time.monotonic(), Worker(), Outcome()
-    programs = [generate(seed) for seed in range(first, first + count)]
+    programs = [generate(seed, settings.generator) for seed in range(first, first + count)]
     texts: list[str] = []
     try:
         batches = _batches(programs, settings.size, settings.form)
@@ -111,6 +115,8 @@ def run_chunk(first: int, count: int, settings: Settings) -> Chunk:
         round(time.monotonic() - started, 1),
         [(d.program.seed, d.executor, d.what[:300]) for d in outcome.found],
         dict(count_features(programs)),
+        settings.generator,
+        {name: n for name in settings.executors if (n := outcome.incapable[name])},
         texts,
     )
 
@@ -118,8 +124,11 @@ def run_chunk(first: int, count: int, settings: Settings) -> Chunk:
 def _batches(
     programs: Sequence[Program], size: int, form: Form
 ) -> Iterator[tuple[Sequence[Program], Form]]:
-    for first in range(0, len(programs), size):
-        yield programs[first : first + size], form
+    """Batches of programs of one mode."""
+    for mode in dict.fromkeys(program.mode for program in programs):
+        alike = [program for program in programs if program.mode == mode]
+        for first in range(0, len(alike), size):
+            yield alike[first : first + size], form
 
 
 def run_chunks(
@@ -147,7 +156,8 @@ def summary(chunks: Sequence[Chunk], settings: Settings, count: int, seconds: fl
     kernels = sum(chunk.count for chunk in chunks)
     worked = sum(chunk.seconds for chunk in chunks)
     lines = [
-        f"{kernels} of {count} kernels as {settings.form.value}s in {len(chunks)} chunks, "
+        f"{kernels} of {count} kernels of generator {settings.generator} as "
+        f"{settings.form.value}s in {len(chunks)} chunks, "
         f"{seconds:.0f} s here, {worked / max(kernels, 1):.2f} s of a job for each kernel"
     ]
     for name in settings.executors:
@@ -157,6 +167,11 @@ def summary(chunks: Sequence[Chunk], settings: Settings, count: int, seconds: fl
             f"{sum(c.launches[name] for c in chunks)} launches compared, "
             f"{len(differing)} kernels differ {differing or ''}".rstrip()
         )
+        without = sum(chunk.without_warps.get(name, 0) for chunk in chunks)
+        if without:
+            lines.append(
+                f"{name}: {without} kernels with warp operations, which it lacks, left out"
+            )
     others = {who for c in chunks for _, who, _ in c.differing} - set(settings.executors)
     for name in sorted(others):
         seeds = sorted({seed for c in chunks for seed, who, _ in c.differing if who == name})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from tests.fuzz.expressions import BOOL, COMPLEX, Expressions, Scope
+from tests.fuzz.statements import Maker
 
 POINTS = 2
 
@@ -29,6 +30,15 @@ class Complexes:
             (BOOL, f"bool({number})"),
             (real, f"({number}).{rng.choice(['real', 'imag'])}"),
         ]
+
+    @property
+    def arrays(self) -> list[tuple[str, str]]:
+        """Parameters and their arrays."""
+        return [("zs", self.array)]
+
+    def attach(self, maker: Maker) -> None:
+        """Let a program's statements use them."""
+        maker.simples.append(self.simple)
 
     def prologue(self) -> tuple[str, ...]:
         return (f"zr = zs.{self.rng.choice(['real', 'imag'])}", "zv = zs[h * 2]")

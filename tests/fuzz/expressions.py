@@ -18,6 +18,7 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 REALS = ("float32", "float64")
 COMPLEX = ("complex64", "complex128")
 
+ALONE = ("v[{}]", "v[-1 - {}]", "l[{}]", "row[{}]", "d[h, {}]", "e[h, {}]")
 DEEPEST = 2
 _CALLED = 0.2  # how often a call stands where an expression of its type may
 _PART = re.compile(r"<(\w+)>")
@@ -120,13 +121,15 @@ class Scope:
 
     An element is its type, a template whose `{}` takes an index, and the number of its places.
     `uniform` are Python ints that all threads of a block have in common. `calls` are templates of
-    expressions of a type, which may have effects.
+    expressions of a type, which may have effects. `outside` are indices for the arrays that a
+    thread has alone (`ALONE`), where one out of range is moved into it.
     """
 
     variables: dict[str, list[str]]
     elements: list[tuple[str, str, int]] = field(default_factory=list)
     uniform: list[str] = field(default_factory=list)
     calls: list[tuple[str, str]] = field(default_factory=list)
+    outside: tuple[str, ...] = ()
 
     @property
     def strong(self) -> list[str]:
@@ -204,6 +207,8 @@ class Expressions:
         index = str(self.rng.randrange(extent))
         if self.rng.random() < 0.3:
             index = self.expand(f"<i> % {extent}")
+        if self.scope.outside and template in ALONE and self.rng.random() < 0.4:
+            index = self.expand(self.rng.choice(self.scope.outside))
         return template.format(index)
 
     def leaf(self, kind: str) -> str:

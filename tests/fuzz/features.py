@@ -35,6 +35,28 @@ _PATTERNS = {
     "local arrays of records": r"\brl\[",
     "shared arrays of records": r"\brt\[",
     "complex numbers": r"\bzs\b",
+    "variants": r"\bvs\b",
+    "variants matched": r"(?m)^ +case .*\bU\d+\.C\d",
+    "nested patterns of variants": r"(?m)^ +case .*\bU\d+\.C\d\(.*\bU\d+\.C\d\(.*:$",
+    "guards of variants": r"(?m)^ +case .*\bU\d+\.C\d.* if .*:$",
+    "variants as arguments": r"(?<!def )\b(score|turned)_\d+\(",
+    "variants as results": r"(?<!def )\bturned_\d+\(",
+    "variants in local memory": r"\bvl\[",
+    "variants in shared memory": r"\bvt\[",
+    "variants in records": r"\b(vh\[h\]|vr)\.",
+    "records in variants": r"\bP\d+\(",
+    "loops over tuples": r"(?m)^ +for \(?\w+(, \w+\)?)? in ([A-Z]+|\(.*\)):$",
+    "functions in tuples": r"(?m)^ +for .*\bg\d+ in ",
+    "arrays in tuples": r"(?m)^ +for w\d+ in \(",
+    "warps": r"sarek\.warp\.",
+    "shuffles": r"sarek\.warp\.shuffle",
+    "shuffles of segments": r"sarek\.warp\.shuffle.*width=",
+    "votes": r"sarek\.warp\.(any|all)\(",
+    "ballots": r"sarek\.warp\.(ballot|active_mask)\(",
+    "reductions of warps": r"sarek\.warp\.(sum|min|max)\(",
+    "memory between warp barriers": r"sarek\.warp_barrier\(\)",
+    "flow of warps": r"(?m)^ +(if|elif|while) .*sarek\.warp\.",
+    "warps through functions": r"(?<!def )\bwarped_\d+\(",
     "atomics": r"sarek\.atomic\.",
     "atomics on cells of a group": r"sarek\.atomic\.\w+\((cells|sc),",
     "atomics in shared memory": r"sarek\.atomic\.\w+\(sc,",
@@ -43,7 +65,8 @@ _PATTERNS = {
 }
 _COMPILED = {name: re.compile(text) for name, text in _PATTERNS.items()}
 _OTHERS = ("functions that call functions", "nested records", "packed records")
-FEATURES = (*_PATTERNS, *_OTHERS)
+_HINTS = ("wraparound=False", 'bounds="clamp"', "strict=True")
+FEATURES = (*_PATTERNS, *_OTHERS, *_HINTS)
 
 
 def features(program: Program) -> set[str]:
@@ -55,6 +78,9 @@ def features(program: Program) -> set[str]:
     calls = [(one, body) for k, body in enumerate(bodies) for one in reached[:k]]
     if any(f"{one.name}(" in body for one, body in calls):
         found.add("functions that call functions")
+    mode = program.mode
+    held = (not mode.wraparound, mode.bounds == "clamp", mode.strict)
+    found |= {hint for hint, holds in zip(_HINTS, held, strict=True) if holds}
     for shape in SHAPES:
         if ("recs", f"records_{shape.name}") in program.extras:
             found |= {"nested records"} if shape.nested else set()

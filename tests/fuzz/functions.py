@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 
 from tests.fuzz.expressions import BOOL, FLOAT, INT, REALS, Expressions, Scope
+from tests.fuzz.modes import PLAIN, Mode
 from tests.fuzz.programs import Helper, Statement
 from tests.fuzz.statements import Maker
 
@@ -15,13 +16,22 @@ Elements = tuple[str, str, str]
 class Functions:
     """Device functions of one program. Later ones call earlier ones; a scope gets their calls."""
 
-    def __init__(self, rng: random.Random, seed: int, elements: Elements) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        seed: int,
+        elements: Elements,
+        mode: Mode = PLAIN,
+        more: bool = False,
+    ) -> None:
         self.rng = rng
         self.seed = seed
         self.elements = elements
+        self.mode = mode
+        self.more = more  # call earlier functions, and be called, often
         self.made: list[Helper] = []
         self.calls: list[tuple[str, str]] = []
-        self._unary: dict[str, list[str]] = {}  # functions of one number, by its type
+        self.unary: dict[str, list[str]] = {}  # functions of one number, by its type
 
     def make(self, count: int) -> None:
         """Make some functions, each of a kind of its own."""
@@ -29,14 +39,14 @@ class Functions:
             self._of_numbers, self._of_a_function, self._bounded, self._tail, self._of_numbers,
         ]  # fmt: skip
         for k, make in enumerate(self.rng.sample(kinds, count)):
-            kind = self.rng.choice(self.elements)
+            kind = self.rng.choice((self.elements[0],) * 3 * self.more + self.elements)
             self.made.append(make(kind, f"f{k}_{self.seed}"))
 
     def _maker(self, kind: str, ints: list[str], result: str) -> Maker:
         """Statements over the parameter p of a type, Python ints and earlier functions."""
         scope = Scope({INT: ints, FLOAT: ["w"], BOOL: ["y"], kind: ["p"]})
         scope.calls = list(self.calls)
-        maker = Maker(self.rng, scope, (kind, kind, kind))
+        maker = Maker(self.rng, scope, (kind, kind, kind), self.mode)
         maker.has_barriers = False
         maker.result = result
         return maker
@@ -48,6 +58,7 @@ class Functions:
         setup = ("b = 1", "fuel = 0", "w = 0.75", "y = a > c")
         maker.scope.variables[INT].append("b")
         body = [Statement(line) for line in setup] + maker.block(3, False)
+        body += [Statement(f"p = {call}") for call in self._earlier(maker.make, kind)]
         one, two, three = f"{name}(<same>, ", f"{name}(<same>, ", f"{name}(a=<i> % 30, "
         self.calls += [
             (kind, f"{one}(<int>) % 50)"),
@@ -59,6 +70,7 @@ class Functions:
     def _of_a_function(self, kind: str, name: str) -> Helper:
         """f(g, p, *more): what a function gives of a number, or of what it gives."""
         function = f"u_{name}"
+        self.unary.setdefault(kind, []).append(function)
         make = self._maker(kind, ["a"], "p").make
         make.scope.variables[BOOL] = []
         make.scope.variables[FLOAT] = ["(a * 0.5)"]
@@ -74,6 +86,28 @@ class Functions:
             Statement(parts=[("for _ in range(k)", [Statement("p = g(p)")])]),
         ]
         return Helper(name, "g, p, k=1", body, "g(p)", self._decorator(), inner)
+
+    def _earlier(self, make: Expressions, kind: str) -> list[str]:
+        """A call of an earlier function, where more of them are wanted."""
+        known = [template for k, template in self.calls if k == kind] if self.more else []
+        if not known or self.rng.random() < 0.3:
+            return []
+        return [make.expand(self.rng.choice(known), kind, 1)]
+
+    def attach(self, maker: Maker) -> None:
+        """Let a program's simple statements call functions, each as often as others."""
+
+        def call() -> str:
+            names = sorted({each for k, each in self.calls if k in self.elements})
+            helper = self.rng.choice(self.made).name
+            known = [each for each in names if f"{helper}(" in each]
+            template = self.rng.choice(known or names)
+            kind = next(k for k, each in self.calls if each == template)
+            target = "pqr"[self.elements.index(kind)]
+            return f"{target} = {maker.make.expand(template, kind, 1)}"
+
+        if self.calls:
+            maker.simples.append(call)
 
     def _value(self, make: Expressions) -> str:
         (kind,) = [k for k in make.scope.variables if k not in (INT, FLOAT, BOOL)]

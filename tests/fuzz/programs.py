@@ -6,9 +6,12 @@ that one kernel may hold many programs, or a kernel of its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from tests.fuzz.modes import PLAIN, Mode
 
 
 class Form(Enum):
@@ -70,6 +73,7 @@ class Program:
 
     `elements` are the element types of the arrays x, u and f, of which every thread owns `OWN`
     elements. The arrays z (bools), d (int32, rows) and e (float32, rows in reverse) come with them.
+    `mode` is that of its kernel.
     `extras` are the parameters of further arrays and the arrays that they get.
     """
 
@@ -81,6 +85,7 @@ class Program:
     epilogue: tuple[str, ...]
     helpers: tuple[Helper, ...]
     has_barriers: bool
+    mode: Mode = PLAIN
 
     @property
     def name(self) -> str:
@@ -90,7 +95,7 @@ class Program:
         """The device functions that the program calls, or that they call."""
         text, reached = self.text(Form.KERNEL, ()), []
         for helper in reversed(self.helpers):  # each calls those before it
-            if f"{helper.name}(" in text:
+            if re.search(rf"\b(u_)?{helper.name}\b", text):
                 reached.append(helper)
                 text += "\n".join(helper.lines)
         return reached[::-1]

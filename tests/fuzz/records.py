@@ -16,7 +16,9 @@ import numpy as np
 
 import sarek_numba as sarek
 from tests.fuzz.expressions import Expressions, Scope
+from tests.fuzz.modes import PLAIN, Mode
 from tests.fuzz.programs import Helper, Statement
+from tests.fuzz.statements import Maker
 from tests.record_shapes import random_dtype
 
 RECORDS = 3
@@ -107,8 +109,9 @@ for _shape in SHAPES:
 class Records:
     """Records of one program."""
 
-    def __init__(self, rng: random.Random, scope: Scope) -> None:
+    def __init__(self, rng: random.Random, scope: Scope, mode: Mode = PLAIN) -> None:
         self.rng = rng
+        self.mode = mode
         self.shape = rng.choice(SHAPES)
         self.make = Expressions(rng, scope)
         self.has_local = rng.random() < 0.5
@@ -127,6 +130,17 @@ class Records:
             leaf = self.rng.choice(self.shape.leaves)
             known.append((leaf.kind, self.rng.choice(bases) + leaf.path, leaf.extent))
         return known
+
+    @property
+    def arrays(self) -> list[tuple[str, str]]:
+        """Parameters and their arrays."""
+        return [("recs", self.array)]
+
+    def attach(self, maker: Maker) -> None:
+        """Let a program's statements use them."""
+        maker.simples.append(self.simple)
+        if not self.mode.warps:  # its shared array is of four records
+            maker.hand_overs.append(self.hand_over)
 
     def prologue(self) -> tuple[str, ...]:
         local = (
@@ -187,7 +201,10 @@ class Records:
     def hand_over(self) -> list[Statement]:
         """Records through shared memory."""
         leaf = self.rng.choice(self.shape.leaves)
-        other = self.rng.choice(("rt[3 - t]", "rt[(t + 1) % 4]", "rt[t ^ 1]", "rt[-1 - t]"))
+        others = ["rt[3 - t]", "rt[(t + 1) % 4]", "rt[t ^ 1]"]
+        if self.mode.wraparound:
+            others.append("rt[-1 - t]")
+        other = self.rng.choice(others)
         place = leaf.path.format(self.rng.randrange(leaf.extent))
         take = self.rng.choice(
             (f"rv = {other}.copy()", f"rs[1] = {other}", f"rs[2]{place} = {other}{place}")

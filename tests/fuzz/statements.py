@@ -12,13 +12,13 @@ import random
 from collections.abc import Callable
 
 from tests.fuzz.expressions import BOOL, COMPLEX, FLOAT, INT, REALS, Expressions, Scope
+from tests.fuzz.modes import PLAIN, Mode
 from tests.fuzz.programs import Statement
 
-# Elements that each thread owns in x, u, f and z, columns of d and e, and threads of a launch.
+# Elements that each thread owns in x, u, f and z, and columns of d and e.
 OWN, COLUMNS = 8, 3
-GRID, BLOCK = 2, 4
-THREADS = GRID * BLOCK
 DEPTH = 5
+_COMPOUND = 0.15  # how often a statement is a compound one of some feature
 # Deeper loops than this run a few times each.
 _DEEP_LOOPS = 2
 
@@ -31,16 +31,23 @@ class Maker:
         rng: random.Random,
         scope: Scope,
         elements: tuple[str, str, str],
+        mode: Mode = PLAIN,
     ) -> None:
         self.rng = rng
+        self.mode = mode
         self.scope = scope
         self.elements = elements
         self.make = Expressions(rng, scope)
         self.has_barriers = False
         self.tuple_helper: str | None = None
-        # what features add: simple statements, and statements with barriers for uniform flow
+        # what features add: simple statements, compound ones of a depth (in a loop or not), heads
+        # of loops in uniform flow, and statements with barriers for it, which may be the only ones
         self.simples: list[Callable[[], str]] = []
+        self.compounds: list[Callable[[int, bool], Statement]] = []
+        self.uniform_heads: list[str] = []
         self.hand_overs: list[Callable[[], list[Statement]]] = []
+        self.only_hand_overs = False
+        self.most = 2  # statements at the top
         self.result: str | None = None
         self.loops = 0
 
@@ -51,7 +58,9 @@ class Maker:
 
     def top(self) -> list[Statement]:
         """Statements at the top, where flow is uniform."""
-        return [s for _ in range(self.rng.choice((1, 2, 2))) for s in self.uniform(0)]
+        return [
+            s for _ in range(self.rng.choice((1, self.most, self.most))) for s in self.uniform(0)
+        ]
 
     def uniform(self, depth: int) -> list[Statement]:
         """Statements that all threads of a block reach together."""
@@ -81,6 +90,7 @@ class Maker:
         head = self._pick(
             f"for {name} in range({self._pick('n', '2', 'm + 1', 'n, -1, -2', '3, 0, m - 6')})",
             f"while g < {self.rng.randrange(1, 5)}",
+            *(each.format(name) for each in self.uniform_heads),
         )
         self.loops += 1
         body = self.uniform(depth + 1)
@@ -95,10 +105,13 @@ class Maker:
         return Statement(parts=parts)
 
     def hand_over(self) -> list[Statement]:
-        if self.hand_overs and self.rng.random() < 0.4:
+        if self.hand_overs and (self.only_hand_overs or self.rng.random() < 0.4):
             return self.rng.choice(self.hand_overs)()
-        kind = self.elements[0]
-        other = self._pick(f"s[{BLOCK - 1} - t]", f"s[(t + 1) % {BLOCK}]", "s[t ^ 1]", "s[-1 - t]")
+        kind, block = self.elements[0], self.mode.block
+        others = [f"s[{block - 1} - t]", f"s[(t + 1) % {block}]", "s[t ^ 1]"]
+        if self.mode.wraparound:
+            others.append("s[-1 - t]")
+        other = self._pick(*others)
         if self.rng.random() < 0.3:
             step = Statement(
                 parts=[("with sarek.superstep()", [Statement(f"s[t] = {self.make.of(kind)}")])]
@@ -118,6 +131,8 @@ class Maker:
         return body
 
     def statement(self, depth: int, in_loop: bool) -> list[Statement]:
+        if self.compounds and depth < DEPTH and self.rng.random() < _COMPOUND:
+            return [self.rng.choice(self.compounds)(depth, in_loop)]
         kind = self.rng.randrange(16)
         if depth >= DEPTH or kind < 5:
             return [Statement(self.simple())]
@@ -204,6 +219,7 @@ class Maker:
             return f"{target} {self._pick('+=', '-=', '*=', '/=')} {value}"
         if choice < 0.75:
             other = self.make.of(self.rng.choice(self.scope.strong), 2)
+            other = f"np.{kind}({other})" if self.mode.strict else other
             return f"{target} {self._pick('+=', '-=', '*=')} {other}"
         signs = ("+=", "-=", "*=", "//=", "%=")
         more = ("/=",) if kind in REALS else ("&=", "|=", "^=", "<<=", ">>=")

@@ -289,3 +289,28 @@ def values_live_across_barriers_in_loops(rng):
         for b in range(2 + a):
             mine = mine + np.roll(mine, -(b + 1), axis=1) * np.int32(a + 1)
     return Launch(2, 33, (poison(66, np.int32), 5, 2), (mine.ravel(), None, None))
+
+
+@sarek.function
+def rotated(x, i, n):
+    """An array of each thread, in a function that few threads call."""
+    mine = sarek.local.array(4, np.int32)
+    for k in range(4):
+        mine[k] = x[i] + k
+    return mine[n % 4]
+
+
+@sarek.kernel
+def rotate_some(out, x):
+    i = sarek.global_idx.x
+    if i < len(x):
+        out[i] = 0
+        if x[i] % 16 == 3:
+            out[i] = rotated(x, i, i)
+
+
+@corpus.add(rotate_some)
+def local_array_of_a_function_that_few_threads_call(rng):
+    x = rng.integers(0, 64, 4000).astype(np.int32)
+    expected = np.where(x % 16 == 3, x + np.arange(4000) % 4, 0).astype(np.int32)
+    return Launch(63, 64, (poison(4000, np.int32), x), (expected, None))

@@ -178,3 +178,31 @@ def tuple_loops_in_other_statements(rng):
     x = rng.integers(0, 9, N).astype(np.int32)
     expected = np.array([_in_other_statements(int(v)) for v in x], np.int64)
     return Launch(2, 64, (poison(N, np.int64), x), (expected, None))
+
+
+@sarek.kernel
+def evaluated_first(out, x):
+    """The body changes what the items are made of; the items are those of the beginning."""
+    i = sarek.global_idx.x
+    if i < len(x):
+        a, total = 3, 0
+        for k, step in ((2, twice), (a % 2, twice), (x[i], square), (-a, twice), (a, abs)):
+            total = total * 10 + k + int(step(1.0))
+            a += 5
+            x[i] = -1
+        for v in (a, a + 1, total % 7):
+            a = 2 * v
+        out[i] = total * 100 + a
+
+
+@corpus.add(evaluated_first)
+def items_that_a_body_would_change(rng):
+    x = rng.integers(0, 9, N).astype(np.int32)
+    expected = []
+    for v in x.tolist():
+        total = 0
+        for k, made in ((2, 2), (1, 2), (v, 1), (-3, 2), (3, 1)):
+            total = total * 10 + k + made
+        expected.append(total * 100 + 2 * (total % 7))
+    arguments = (poison(N, np.int64), x)
+    return Launch(2, 64, arguments, (np.array(expected), np.full(N, -1, np.int32)))

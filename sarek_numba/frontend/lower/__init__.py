@@ -76,7 +76,6 @@ _PURE = (
     t.Transpose,
     t.PartView,
     t.GetField,
-    t.CompareRecords,
     t.FieldView,
     t.BindMethod,
 )

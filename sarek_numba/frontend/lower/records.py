@@ -17,7 +17,7 @@ from numba.core import ir, types
 
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import is_complex
-from sarek_numba.frontend.lower import comparing, complexes, fills, pairs, variants, views
+from sarek_numba.frontend.lower import complexes, fills, pairs, variants, views
 from sarek_numba.frontend.lower.convert import cast, int64
 from sarek_numba.frontend.lower.operators import add, multiply
 from sarek_numba.frontend.lower.values import (
@@ -90,9 +90,6 @@ def lower_record_operation(
             return _set_field(lowering, owner, name, operation, span)
         case t.BindMethod():
             return _record(lowering, operation.arguments[0])
-        case t.CompareRecords(differ):
-            left, right = (_record(lowering, argument) for argument in operation.arguments)
-            return Cell(comparing.compare_records(lowering, left, right, differ, span))
         case t.CopyRecord():
             source = _record(lowering, operation.arguments[0])
             made = new_value(

@@ -14,7 +14,6 @@ from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.language import Axes
 from sarek_numba.frontend.records import RecordType, is_variant_type
-from sarek_numba.frontend.rules.comparing import compared
 from sarek_numba.frontend.rules.registry import name_of, rule
 from sarek_numba.frontend.typed import (
     Binary,
@@ -380,7 +379,7 @@ def _compare_objects(function: Any, left: Type, right: Type) -> Operation | None
         return constant((left == right) == (function is operator.eq))
     if isinstance(left, CompileTime) and isinstance(right, CompileTime):
         return constant(bool(function(left.value, right.value)))
-    return compared(function, left, right)
+    return None
 
 
 for _function, _op in _COMPARISONS.items():

@@ -169,17 +169,6 @@ class EmulatedRecord:
     def __setitem__(self, name: str, value: Any) -> None:
         fill(self.array[name], held(value))
 
-    def __eq__(self, other: object) -> Any:
-        if not isinstance(other, EmulatedRecord):
-            return NotImplemented
-        return np.bool_(_equal(self.array, other.array))
-
-    def __ne__(self, other: object) -> Any:
-        same = self.__eq__(other)
-        return same if same is NotImplemented else ~same
-
-    __hash__ = None  # type: ignore[assignment] # it may change
-
     def __getattr__(self, name: str) -> Any:
         if name not in (self.array.dtype.names or ()):
             raise AttributeError(f"a record has no field {name!r}")
@@ -189,13 +178,6 @@ class EmulatedRecord:
         if name not in (self.array.dtype.names or ()):
             raise AttributeError(f"a record has no field {name!r}")
         self[name] = value
-
-
-def _equal(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> bool:
-    """Whether all numbers of two records, or arrays of them, are equal."""
-    if left.dtype.names is None:
-        return bool((left == right).all())
-    return all(_equal(left[name], right[name]) for name in left.dtype.names)
 
 
 def made_record(constructor: Any) -> Any:

@@ -41,8 +41,23 @@ CLASSES: dict[str, Any] = {"<is_true>": IsTrue, "<is_false>": IsFalse}
 def code_of(function: FunctionType) -> CodeType:
     """The function's code, compiled anew where it has such patterns and its text is known.
 
-    The new code reads the globals `CLASSES`.
+    The new code reads the globals `CLASSES`. It is kept, since each emulated launch asks for it.
     """
+    key = function.__code__, function.__code__.co_filename
+    known = _KNOWN.get(key)
+    if known is None:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        known = _KNOWN[key] = _code_of(function)
+    return known
+
+
+_KNOWN: dict[tuple[CodeType, str], CodeType] = {}
+_MOST_KNOWN = 1024
+
+
+def _code_of(function: FunctionType) -> CodeType:
+    """The function's code, compiled anew where it has such patterns."""
     tree = parse(function)
     if not isinstance(tree, ast.FunctionDef):
         return function.__code__
