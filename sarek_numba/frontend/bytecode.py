@@ -55,6 +55,9 @@ def interpret(
     return function_ir
 
 
+_BEFORE_ALL = object()
+
+
 class _Interpreter(interpreter.Interpreter):  # type: ignore[misc] # Numba ships no types
     """Numba's interpreter with exact places, and with locals that are read before they are set.
 
@@ -64,9 +67,12 @@ class _Interpreter(interpreter.Interpreter):  # type: ignore[misc] # Numba ships
     def __init__(self, identity: Any) -> None:
         super().__init__(identity)
         self.early_reads: dict[str, ir.Loc] = {}
+        self._pushed: Any = _BEFORE_ALL
 
     def _start_new_block(self, offset: int) -> None:
-        self._pushed: Any = None
+        if self._pushed is _BEFORE_ALL:
+            self.cfa._backbone = _passed_by_all(self.cfa)
+        self._pushed = None
         super()._start_new_block(offset)
 
     def _dispatch(self, inst: Any, kws: Any) -> Any:
@@ -92,6 +98,22 @@ class _Interpreter(interpreter.Interpreter):  # type: ignore[misc] # Numba ships
                 raise
             self.early_reads.setdefault(name, self.loc)
             return self.current_scope.get_or_define(name, loc=self.loc)
+
+
+def _passed_by_all(flow: Any) -> frozenset[int]:
+    """Numba's backbone, but blocks that some block further down is reached without.
+
+    What a block of the backbone assigns gets a name that all further down read. Numba takes a block
+    for one also where it leads into a loop that never ends.
+    """
+    dominators: dict[int, set[int]] = flow.graph.dominators()
+    passed: list[int] = []
+    common: set[int] | None = None
+    for label in sorted(dominators, reverse=True):
+        if label in flow.backbone and (common is None or label in common):
+            passed.append(label)
+        common = dominators[label] if common is None else common & dominators[label]
+    return frozenset(passed)
 
 
 def _define_early_reads(function_ir: ir.FunctionIR, names: dict[str, ir.Loc]) -> None:

@@ -71,11 +71,13 @@ def structure(
 
 
 def is_for(node: Node) -> bool:
-    """Whether a node is the head of a `for`: it takes the next item of an iterator."""
-    return any(
-        isinstance(s, ir.Assign) and isinstance(s.value, ir.Expr) and s.value.op == "iternext"
-        for s in node.statements
-    )
+    """Whether a node is the head of a `for`: it takes the next item of an iterator.
+
+    One that makes the iterator too is no head of a loop over it: the `for` makes one pass at most.
+    """
+    values = [s.value for s in node.statements if isinstance(s, ir.Assign)]
+    operations = {value.op for value in values if isinstance(value, ir.Expr)}
+    return "iternext" in operations and "getiter" not in operations
 
 
 def split_exits(nodes: dict[int, Node], heads: Iterable[int]) -> None:
@@ -205,13 +207,18 @@ class _Builder:
                 continue
             left = [h for h in nesting[self.idom[label]] if label not in self.loops[h]]
             owner = self.idom[label]
-            if left and is_for(self.nodes[owner]) and label == successors(self.nodes[owner])[1]:
+            if left and self.is_end_of_for(owner, label):
                 roots[owner].append(label)  # whatever it goes on to
             elif left:
                 roots[left[0]].append(label)
         regions = self.subtree_targets()
         behind = {h: self.placed_behind(h, roots[h], regions) for h in self.loops}
         return behind, {label for labels in behind.values() for label in labels}
+
+    def is_end_of_for(self, head: int, label: int) -> bool:
+        """Whether a `for` that comes back to its head goes to this node at its end."""
+        node = self.nodes[head]
+        return head in self.loops and is_for(node) and label == successors(node)[1]
 
     def nesting(self) -> dict[int, list[int]]:
         """The headers of the loops that each node is in, outermost first."""
@@ -242,8 +249,9 @@ class _Builder:
         while further := [root for root in roots if root in reached and root not in result]:
             result += further  # what stands behind the loop goes there: it cannot stay within
             reached = reached.union(*(targets[root] for root in further))
-        # only the head leads to where a `for` ends, which comes first: its test leaves the loop
-        return sorted(result, key=lambda root: (root != ended, self.position[root]))
+        # where a `for` ends comes first, as its test leaves the loop, unless others go on to it
+        first = None if ended in reached else ended
+        return sorted(result, key=lambda root: (root != first, self.position[root]))
 
     def after(self, header: int, roots: list[int], targets: dict[int, set[int]]) -> int | None:
         """The node where the statement after the loop begins, as well as can be told."""

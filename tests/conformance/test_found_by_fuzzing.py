@@ -130,6 +130,33 @@ def assigned_only_where_never(x, n):
         x[3] = b + int(z.real)
 
 
+@sarek.kernel
+def for_before_a_loop_that_never_ends(x, n):
+    """Where a `for` ends is reached from elsewhere too, behind it and before an endless loop."""
+    for k in range(n):
+        if x[0] > -5:
+            if x[k % 3] > 2:
+                x[1] += 1
+                continue
+            if x[2] > -5:
+                break
+        while True:
+            x[1] += 1
+    x[3] += 1
+
+
+@sarek.kernel
+def for_that_makes_one_pass(x, n):
+    """The body of a `for` never ends, so that the loop around it comes back to the same node."""
+    while True:
+        x[0] += 1
+        for k in range(x[0] - 3):
+            while True:
+                x[1] += 1
+                if x[1] > n + k:
+                    return
+
+
 KERNELS = (
     twice_negated_arm,
     two_calls_in_arms,
@@ -140,6 +167,8 @@ KERNELS = (
     record_with_two_first_values,
     condition_known_in_part,
     assigned_only_where_never,
+    for_before_a_loop_that_never_ends,
+    for_that_makes_one_pass,
 )
 
 

@@ -65,6 +65,28 @@ def test_each_name_is_assigned_once(monkeypatch):
     assert len(names) == len(set(names))
 
 
+def test_a_function_that_never_ends(monkeypatch):
+    """What is assigned where control never comes back from is read there alone."""
+
+    def endless(n, m):
+        while True:
+            if n > 1:
+                while True:
+                    if n > 2:
+                        m = 3
+                        while True:
+                            n = m
+                    n = m
+            n = m
+
+    blocks = interpreted(endless, monkeypatch)
+    given = [
+        s for b in blocks.values() for s in b.body if str(s).startswith("n.") and "= m" in str(s)
+    ]
+    assert sorted(str(s.value) for s in given) == ["m", "m", "m.1"]
+    assert "undef" not in text(blocks)
+
+
 def test_many_joins_in_a_row(monkeypatch):
     """A chain of a thousand joins needs no recursion."""
     lines = ["def chain(n):", "    a = n"]
