@@ -1,7 +1,201 @@
-"""The layer below launches: what a user of it may set for them."""
+"""The layer below launches: kernels of others, launches of IR, what moves, and counters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sarek_numba.errors import StreamError, TransferFailed
+from sarek_numba.ir.nodes import Kernel
+from sarek_numba.runtime import external
+from sarek_numba.runtime.cache import clear_launch_cache, counters
+from sarek_numba.runtime.external import detect_language, load_source
+from sarek_numba.runtime.handmade import launch_ir
+from sarek_numba.runtime.languages import Language
+from sarek_numba.runtime.registry import Device, device
+from sarek_numba.runtime.vector import Vector
 from sarek_numba.settings import simulated_warp_width
 
-__all__ = ["simulated_warp_width"]
+__all__ = [
+    "Language",
+    "clear_launch_cache",
+    "counters",
+    "detect_language",
+    "device_buffer",
+    "dims_1d",
+    "dims_2d",
+    "dims_3d",
+    "grid_for",
+    "grid_for_size",
+    "load_source",
+    "mark_stale",
+    "run_source",
+    "run_source_file",
+    "run_vectors",
+    "simulated_warp_width",
+    "supports_language",
+    "sync_all",
+    "transfer_all",
+]
+
+Dimensions = tuple[int, int, int]
+Where = str | Device | None
+
+
+# --- dimensions -----------------------------------------------------------------------------------
+
+
+def dims_1d(x: int) -> Dimensions:
+    """(x, 1, 1)"""
+    return x, 1, 1
+
+
+def dims_2d(x: int, y: int) -> Dimensions:
+    """(x, y, 1)"""
+    return x, y, 1
+
+
+def dims_3d(x: int, y: int, z: int) -> Dimensions:
+    """(x, y, z)"""
+    return x, y, z
+
+
+def grid_for(n: int, block: int) -> Dimensions:
+    """The blocks of `block` threads that n threads take, along x; n of 0 takes none."""
+    return dims_1d(-(-n // block))
+
+
+def grid_for_size(n: int, block: int = 256) -> tuple[Dimensions, Dimensions]:
+    """Grid and block for n threads."""
+    return grid_for(n, block), dims_1d(block)
+
+
+# --- launches -------------------------------------------------------------------------------------
+
+
+def run_vectors(
+    which: Where,
+    ir: Kernel | Callable[[], Kernel],
+    args: Sequence[Any],
+    block: Any,
+    grid: Any,
+    shared_bytes: int = 0,
+    stream: None = None,
+) -> None:
+    """Launch a kernel in Sarek IR, with one argument for each argument that it has.
+
+    Arguments are checked exactly: a Python int fills 32 bits, a NumPy scalar its own width, an
+    array is of the type, axes and layout that the IR says. Raises LaunchError, CapabilityError,
+    BackendError, OracleError.
+    """
+    kernel = ir() if callable(ir) else ir
+    launch_ir(device(which), kernel, args, block, grid, shared_bytes, stream)
+
+
+def supports_language(which: Where, language: Language) -> bool:
+    """Whether a device compiles kernels of a language."""
+    return external.supports_language(device(which), language)
+
+
+def run_source(
+    which: Where,
+    source: str | bytes,
+    language: Language,
+    name: str,
+    args: Sequence[Any],
+    block: Any,
+    grid: Any,
+    shared_bytes: int = 0,
+    inject_lengths: bool = True,
+    stream: None = None,
+) -> None:
+    """Launch the kernel `name` of a source in a language of the device.
+
+    Arrays and vectors are contiguous; each is followed by its number of elements as an int32,
+    unless `inject_lengths` is False. Those that are not read-only count as written. Raises
+    UnsupportedLanguage, ArgumentCountError, ArgumentTypeError, LengthOverflow, InvalidDimensions,
+    SourceCompilationError, BackendError.
+    """
+    _check_stream(name, stream)
+    external.run_source(
+        device(which), source, language, name, args, block, grid, shared_bytes, inject_lengths
+    )
+
+
+def run_source_file(
+    which: Where,
+    path: str | Path,
+    name: str,
+    args: Sequence[Any],
+    block: Any,
+    grid: Any,
+    shared_bytes: int = 0,
+    inject_lengths: bool = True,
+    stream: None = None,
+) -> None:
+    """`run_source` of a file, whose suffix tells the language. Raises InvalidFile too."""
+    language = detect_language(path)
+    source = load_source(path)
+    run_source(
+        which, source, language, name, args, block, grid, shared_bytes, inject_lengths, stream
+    )
+
+
+def _check_stream(name: str, stream: object) -> None:
+    if stream is not None:
+        raise StreamError(
+            f"kernel '{name}': stream {stream!r} is refused: this version has no streams\n"
+            "  hint: leave the stream out; a launch has finished when it returns",
+            reason="unsupported",
+        )
+
+
+# --- what moves -----------------------------------------------------------------------------------
+
+
+def transfer_all(args: Sequence[Any], which: Where = None) -> None:
+    """Bring every vector among some arguments to a device."""
+    for argument in args:
+        if isinstance(argument, Vector):
+            argument.to(which)
+
+
+def sync_all(args: Sequence[Any]) -> None:
+    """Bring every vector among some arguments to the host."""
+    for argument in args:
+        if isinstance(argument, Vector):
+            argument._fetch(argument._array)
+
+
+def mark_stale(args: Sequence[Any], which: Where = None) -> None:
+    """Say that something else wrote the vectors in a device's memory: other copies are stale.
+
+    Nothing where the device works on host memory. Raises TransferFailed for a vector that has no
+    memory there.
+    """
+    target = device(which)
+    memory = target.driver.memory
+    if memory is None:
+        return
+    for argument in args:
+        if isinstance(argument, Vector):
+            device_buffer(argument, target)
+            argument._storage.written_on(memory, *argument._span(argument._array))
+
+
+def device_buffer(vector: Vector, which: Where = None) -> Any:
+    """The device's own buffer of a vector's memory, as its API has it; nothing is transferred.
+
+    Raises TransferFailed if the vector has none there.
+    """
+    target = device(which)
+    memory = target.driver.memory
+    held = None if memory is None else vector._storage.held(memory)
+    if memory is None or held is None:
+        reason = "it works on host memory" if memory is None else "the vector was never used there"
+        raise TransferFailed(
+            f"the vector has no buffer on {target.record.name}: {reason}\n"
+            "  hint: v.to(device) brings it to a device with memory of its own"
+        )
+    return memory.handle(held)

@@ -26,6 +26,7 @@ from sarek_numba.errors import SourceCompilationError
 from sarek_numba.ir.nodes import Kernel
 from sarek_numba.passes import optimise
 from sarek_numba.runtime.device import Bytes, DeviceMemory
+from sarek_numba.runtime.languages import Externals
 
 # Lanes by the bits of the machine's vectors. More than one register of float32 for each value hides
 # latency, but spills where there are only 16 registers (n-body, tiled product: 1.4 times slower).
@@ -116,10 +117,12 @@ class NativeDriver:
     target: Target | None
     record: DeviceRecord
     memory: DeviceMemory | None
+    externals: Externals | None
 
     def __init__(self) -> None:
         self.target = TARGET
         self.memory = None
+        self.externals = None
         self.record = self._record()
 
     @cached_property

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from sarek_opencl.runtime import OpenCLDriver
 
 
+@dataclass(slots=True)
+class Buffer:
+    """Host bytes in use by a device, and the OpenCL object that stands for them."""
+
+    memory: Any
+    host: Bytes
+    written: bool
+
+
 @dataclass(slots=True, eq=False)
 class Held:
     """A buffer, and the host bytes that it is a copy of."""
@@ -109,6 +118,10 @@ class OpenCLMemory:
                     dst_offset=part.copied,
                 ).wait()
             part.memory.release()
+
+    def handle(self, buffer: Held) -> Any:
+        """The `pyopencl.Buffer`."""
+        return buffer.buffer
 
     def release(self, buffer: Held) -> None:
         """At once: no launch is pending."""

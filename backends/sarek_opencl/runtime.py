@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -23,9 +22,11 @@ from sarek_numba.errors import InvalidDimensions
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.device import BackendUnavailable, Bytes, DeviceMemory, Dimensions
+from sarek_numba.runtime.languages import Externals
 from sarek_opencl import driver, intel, nvidia, pocl
 from sarek_opencl.dialect import DIALECT, without_extended_atomics
-from sarek_opencl.memory import OpenCLMemory, Part
+from sarek_opencl.externals import OpenCLExternals
+from sarek_opencl.memory import Buffer, OpenCLMemory, Part
 from sarek_opencl.record import build_options, has_extended_atomics, record_of
 
 _PLATFORMS = {
@@ -37,15 +38,6 @@ _PLATFORMS = {
     "Apple": "apple",
     "rusticl": "rusticl",
 }
-
-
-@dataclass(slots=True)
-class Buffer:
-    """Host bytes in use by a device, and the OpenCL object that stands for them."""
-
-    memory: Any
-    host: Bytes
-    written: bool
 
 
 class OpenCLProgram:
@@ -133,6 +125,7 @@ class OpenCLDriver:
         )
         self.options = build_options(device)
         self.memory: DeviceMemory | None = OpenCLMemory(self)
+        self.externals: Externals | None = OpenCLExternals(self)
         self._programs: dict[str, OpenCLProgram] = {}
         self._lock = threading.RLock()
         self._context: Any = None

@@ -33,6 +33,7 @@ from sarek_numba.ir.nodes import AtomicOp, Kernel, ParamDecl
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.warps import WARP_WIDTHS
 from sarek_numba.runtime.device import DeviceMemory, Dimensions, Driver
+from sarek_numba.runtime.languages import Externals
 
 _EVIDENCE = "by construction: the interpreter is the meaning of the IR"
 _ATOMIC_SCALARS = (
@@ -104,6 +105,7 @@ class InterpreterDriver:
         self.record = _record()
         self.target: Target | None = None
         self.memory: DeviceMemory | None = None
+        self.externals: Externals | None = None
 
     def prepare(self, kernel: Kernel) -> InterpreterProgram:
         return InterpreterProgram(kernel, self.source(kernel))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sarek_numba.capability import DeviceRecord
 from sarek_numba.codegen.target import Target
 from sarek_numba.ir.nodes import Kernel, ParamDecl
+from sarek_numba.runtime.languages import Externals
 
 Bytes = npt.NDArray[np.uint8]
 Dimensions = tuple[int, int, int]
@@ -72,16 +73,22 @@ class DeviceMemory(Protocol):
         """Give the memory of a buffer back."""
         ...
 
+    def handle(self, buffer: Any) -> Any:
+        """A buffer as the device's API has it."""
+        ...
+
 
 class Driver(Protocol):
     """One device. `target` is None where a kernel runs as lowered, before any pass.
 
-    `memory` is None where the device works on host memory itself.
+    `memory` is None where the device works on host memory itself, `externals` where it compiles no
+    kernels of others.
     """
 
     record: DeviceRecord
     target: Target | None
     memory: DeviceMemory | None
+    externals: Externals | None
 
     def prepare(self, kernel: Kernel) -> Program:
         """Compile a lowered, verified kernel: passes, emission, the device's compiler."""

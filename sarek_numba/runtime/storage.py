@@ -94,6 +94,12 @@ class Storage:
             self._on_host.remove(first, last)
             self._copies[memory].current.add(first, last)
 
+    def held(self, memory: DeviceMemory) -> Any:
+        """The buffer in a device's memory, or None."""
+        with self.lock:
+            copy = self._copies.get(memory)
+            return None if copy is None else copy.buffer
+
     def free(self, memory: DeviceMemory | None = None) -> None:
         """Give up the copy on a device, or on all; what only it has comes to the host first."""
         with self.lock:

@@ -99,6 +99,7 @@ class _CheckingDriver:
         self._driver = interpreter.driver
         self.record = interpreter.record
         self.memory = interpreter.driver.memory
+        self.externals = interpreter.driver.externals
         self.target = interpreter.driver.target
 
     def prepare(self, kernel: Kernel) -> Program:

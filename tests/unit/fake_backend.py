@@ -73,6 +73,7 @@ class FakeDriver:
     record: DeviceRecord
     target: Target | None = Target("fake")
     memory: Any = None
+    externals: Any = None
     events: list[Any] = field(default_factory=list)
     arguments: list[Any] = field(default_factory=list)
     behaviour: Callable[..., None] | None = None

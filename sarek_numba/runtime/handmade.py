@@ -1,0 +1,124 @@
+"""Launches of kernels that are given as IR: arguments are checked against its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sarek_numba.errors import ArgumentCountError, ArgumentTypeError
+from sarek_numba.ir.nodes import Kernel, ParamDecl
+from sarek_numba.ir.types import ArrayInfo, NumberOf, Pair, PartOf, Record, Scalar, UserArgument
+from sarek_numba.ir.verify import verify
+from sarek_numba.runtime import launch as launching
+from sarek_numba.runtime.arguments import Kind, PythonNumber, describe, in_words
+from sarek_numba.runtime.cache import Memo
+from sarek_numba.runtime.dimensions import check_limits, dimensions, shared_size
+from sarek_numba.runtime.registry import Device
+
+_analysed: Memo[launching.Analysed] = Memo()  # by the identity of a kernel, which they keep
+
+
+def launch_ir(
+    target: Device,
+    kernel: Kernel,
+    values: Sequence[Any],
+    block: Any,
+    grid: Any,
+    shared_bytes: int,
+    stream: object,
+) -> None:
+    """Check everything, then launch."""
+    name = kernel.name
+    wanted = _arguments_of(kernel)
+    if len(values) != len(wanted):
+        raise ArgumentCountError(
+            f"kernel '{name}' takes {len(wanted)} arguments, and {len(values)} are given"
+        )
+    names = [_name(params) for params in wanted]
+    arguments = describe(name, names, values, (None,) * len(values))
+    for params, label, kind, value in zip(wanted, names, arguments.kinds, values, strict=True):
+        _check(name, label, params, kind, value)
+    blocks, threads = dimensions(name, "grid", grid), dimensions(name, "block", block)
+    shared = shared_size(name, shared_bytes)
+    check_limits(name, blocks, threads, target.record)
+    analysed = _analysed.get(id(kernel), lambda: _analyse(kernel, names))
+    launching.check_warps(target, analysed, threads)
+    launching.check_stream(name, stream)
+    launching.check(target, analysed, arguments, shared)
+    launching.launch(target, analysed, arguments, blocks, threads, shared)
+
+
+def _analyse(kernel: Kernel, names: Sequence[str]) -> launching.Analysed:
+    verify(kernel)
+    return launching.analyse(kernel, names)
+
+
+def _arguments_of(kernel: Kernel) -> list[list[ParamDecl]]:
+    """The parameters that each of the user's arguments fills by itself."""
+    found: dict[int, list[ParamDecl]] = {}
+    count = 0
+    for param in kernel.params:
+        position = getattr(param.role, "argument", None)
+        if position is None:
+            continue
+        count = max(count, position + 1)
+        if isinstance(param.role, UserArgument | PartOf | NumberOf):
+            found.setdefault(position, []).append(param)
+    return [found.get(position, []) for position in range(count)]
+
+
+def _name(params: Sequence[ParamDecl]) -> str:
+    return params[0].var.name.partition(".")[0] if params else "an argument that nothing reads"
+
+
+def _check(kernel: str, name: str, params: Sequence[ParamDecl], kind: Kind, value: Any) -> None:
+    """Whether an argument is exactly what its parameters are; ArgumentTypeError if not."""
+    if not params:
+        return
+    first = params[0]
+    fits, wanted = True, ""
+    match first.array, kind:
+        case ArrayInfo() as info, ArrayInfo():
+            fits, wanted = _is_array(info, kind), _array_words(info)
+        case ArrayInfo() as info, _:
+            fits, wanted = False, _array_words(info)
+        case None, Record():
+            fits, wanted = isinstance(first.role, NumberOf), "a number"
+        case None, _:
+            fits, wanted = _is_number(params, kind, value)
+    if not fits:
+        raise ArgumentTypeError(
+            f"kernel '{kernel}': argument '{name}' is {in_words(kind)}, and its IR declares "
+            f"{wanted}"
+        )
+
+
+def _is_array(wanted: ArrayInfo, given: ArrayInfo) -> bool:
+    if (wanted.record or wanted.element) != (given.record or given.element):
+        return False
+    same = wanted.ndim == given.ndim and wanted.pairs == given.pairs
+    is_laid_out = wanted.layout == "A" or given.layout == wanted.layout
+    return same and is_laid_out and given.writable >= wanted.writable
+
+
+def _array_words(wanted: ArrayInfo) -> str:
+    words = in_words(wanted)
+    return f"{words}, writable" if wanted.writable else words
+
+
+def _is_number(params: Sequence[ParamDecl], kind: Kind, value: Any) -> tuple[bool, str]:
+    scalar = params[0].var.type
+    assert isinstance(scalar, Scalar)
+    if isinstance(params[0].role, PartOf):
+        return kind == Pair(scalar), f"a scalar of {Pair(scalar).value}"
+    if isinstance(params[0].role, NumberOf):
+        return False, "a record"
+    words = f"a scalar of {scalar.value}"
+    if kind is PythonNumber.INT:
+        is_slot = scalar.is_integer and scalar.bits == 32
+        return is_slot and scalar.minimum <= value <= scalar.maximum, words
+    if kind is PythonNumber.FLOAT:
+        return scalar.is_float, words
+    return kind is scalar and (scalar is Scalar.BOOL) == isinstance(value, bool | np.bool_), words

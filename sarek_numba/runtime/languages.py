@@ -1,0 +1,53 @@
+"""Languages of kernels that others wrote, and what compiles them for a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Language(Enum):
+    """A language of kernels; the suffixes of its files."""
+
+    CUDA = (".cu",)
+    PTX = (".ptx",)
+    HIP = (".hip",)
+    OPENCL = (".cl",)
+    SPIRV = (".spv",)
+    GLSL = (".comp", ".glsl")
+    METAL = (".metal",)
+
+    def __repr__(self) -> str:
+        return f"Language.{self.name}"
+
+
+class External(Protocol):
+    """A compiled kernel. `types` are the NumPy types of its parameters, None for memory; None if
+    the device does not tell them. With a `shared_parameter` dynamic shared memory is the last of
+    them."""
+
+    types: tuple[np.dtype[Any] | None, ...] | None
+    shared_parameter: bool
+
+    def launch(
+        self,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> None:
+        """Run it; returns when it is done. Raises BackendError."""
+        ...
+
+
+class Externals(Protocol):
+    """What compiles such kernels for one device."""
+
+    languages: frozenset[Language]
+
+    def compile(self, language: Language, source: str | bytes, name: str) -> External:
+        """The kernel of a name. Raises SourceCompilationError, InvalidArgument if there is none."""
+        ...
