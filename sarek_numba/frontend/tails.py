@@ -13,6 +13,7 @@ version.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
@@ -59,6 +60,7 @@ class _Merger:
         self.entry = min(blocks)
         self.next_label = max(blocks) + 1
         self.temporaries = 0
+        self.reads = _reads_of_settled(blocks)
 
     def run(self) -> None:
         """Alternate between removing blocks that only jump and merging, until nothing changes."""
@@ -130,6 +132,10 @@ class _Merger:
         renamed = {}
         copies: tuple[list[ir.Stmt], list[ir.Stmt]] = ([], [])
         for ours, theirs in tail.differing:
+            settled = self.reads.get(ours.name)
+            if settled is not None and settled is self.reads.get(theirs.name):
+                renamed[ours.name] = settled
+                continue
             merged = self.temporary(scope, loc)
             renamed[ours.name] = merged
             copies[0].append(ir.Assign(ours, merged, loc))
@@ -149,6 +155,32 @@ class _Merger:
             self.temporaries += 1
             if name not in scope.localvars:
                 return scope.define(name, loc)
+
+
+def _reads_of_settled(blocks: dict[int, ir.Block]) -> dict[str, ir.Var]:
+    """The variable, assigned once in the function, that a temporary is a read of.
+
+    So an array that waits on CPython's stack in two copies of a test is one array still.
+    """
+    assigned: Counter[str] = Counter()
+    reads: list[ir.Assign] = []
+    variables: dict[str, ir.Var] = {}
+    for block in blocks.values():
+        for statement in block.body:
+            if not isinstance(statement, ir.Assign):
+                continue
+            target = statement.target.name
+            assigned[target] += 1
+            variables.setdefault(target, statement.target)
+            if target.startswith("$") and isinstance(statement.value, ir.Var):
+                reads.append(statement)
+    return {
+        statement.target.name: variables[statement.value.name]
+        for statement in reads
+        if assigned[statement.target.name] == 1
+        and assigned[statement.value.name] == 1
+        and not statement.value.name.startswith("$")
+    }
 
 
 # --- blocks that only jump ------------------------------------------------------------------------

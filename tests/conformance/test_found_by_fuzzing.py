@@ -157,6 +157,16 @@ def for_that_makes_one_pass(x, n):
                     return
 
 
+@sarek.kernel
+def array_under_an_or(x, n):
+    """In both copies of the test the array waits on the stack while its index is chosen."""
+    fuel = 0
+    row = x[1:]
+    while fuel < 5 and x[(n or 5) % 3] > row[(n and 4) % 2]:
+        fuel += 1
+    x[3] = fuel
+
+
 KERNELS = (
     twice_negated_arm,
     two_calls_in_arms,
@@ -169,6 +179,7 @@ KERNELS = (
     assigned_only_where_never,
     for_before_a_loop_that_never_ends,
     for_that_makes_one_pass,
+    array_under_an_or,
 )
 
 
