@@ -28,6 +28,27 @@ Nothing here prints such addresses, but optimisation makes them of reads in both
 as in `if (x > 0) return v[k]; return v[k + 1];` in a function that a loop calls, and of an index
 that is chosen. An array that is a field of a structure keeps the layout thread by thread: kernels
 in which threads may so choose get that. It costs most where an array is gone through in step.
+
+An array of the block is a variable of the program until a pass puts the block's own memory in its
+place. Where LLVM has made one write of writes to two such arrays, through an address that depends
+on the way, that pass changes the address there and forgets other uses of the arrays: part of the
+kernel then works on memory that is no block's (2026.2, where threads are not vectorised: in blocks
+that are not of whole vectors).
+
+    local int a[21], b[21];                 // i: position in the block, n: 21
+    if (i < n) {
+        int x = p[i], y = x == 0 ? q[i] : 0, z = x == 1 ? q[i] : 0;
+        a[i] = x;                           // made of it: where x is 0, a[i] = 0; then
+        if (x == 0) b[i] = y;               // *(x == 0 ? b + i : a + i) = x == 0 ? y : x
+        out[i] = z;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int x = a[i];                           // always 0
+    out[i + n] = x == 0 ? b[i] : 0;
+    out[i + 2 * n] = x;
+
+So each such array is named once, in the address of its start, to which zero is added. Nothing says
+that it is zero; it is the same for all threads of a block, so that their addresses stay in line.
 """
 
 from __future__ import annotations
@@ -58,11 +79,13 @@ from sarek_opencl.choices import chooses_between_elements
 _IN_ORDER = "#pragma clang loop vectorize(disable)"
 _THREAD_BY_THREAD = """struct {{ {type} elements[{length}]; }} {holder};
 {type} *{name} = {holder}.elements;"""
+_NAMED_ONCE = """{space} {type} {holder}[{length}];
+{space} {type} *{name} = {holder} + (get_group_id(0) >> 63);"""
 
 
 def dialect_for(kernel: Kernel, dialect: Dialect) -> Dialect:
     """The dialect with which Intel's compiler keeps the meaning of the kernel, and survives it."""
-    dialect = replace(dialect, accumulating_loop=_IN_ORDER)
+    dialect = replace(dialect, accumulating_loop=_IN_ORDER, shared_array=_NAMED_ONCE)
     if chooses_between_elements(kernel):
         dialect = replace(dialect, thread_array=_THREAD_BY_THREAD)
     if _rotates(kernel) or any(map(_rotates, kernel.functions)):

@@ -134,20 +134,20 @@ class _Program:
     def _has_dynamic(self) -> bool:
         return any(isinstance(d, SharedDecl) and d.size is None for d in self.kernel.locals)
 
-    def _shared(self, decl: SharedDecl) -> str:
-        element, name = self._element(decl.element), self._name(decl.var)
-        space = self.dialect.declare_space[MemSpace.SHARED]
+    def _shared(self, decl: SharedDecl) -> None:
         if decl.size is not None:
             size = _constant_size(decl.size)
             assert isinstance(decl.element, Scalar)
             self.static_shared_bytes += size * decl.element.bits // 8
-            return f"{space} {element} {name}[{size}];"
+            self.printer.declare_shared(decl.var, self._element(decl.element), size)
+            return
+        name = self._name(decl.var)
         pointer = f"{self.dialect.pointer_space[MemSpace.SHARED]} ".lstrip()
         element = self.printer.pointed_type(decl.element)
         byte = self.dialect.types[Scalar.UINT8]
         base = f"({pointer}{byte} *){DYNAMIC_SHARED}"
         start = f"({base} + {decl.offset})" if decl.offset else DYNAMIC_SHARED
-        return f"{pointer}{element} *{name} = ({pointer}{element} *){start};"
+        self.printer.line(f"{pointer}{element} *{name} = ({pointer}{element} *){start};")
 
     def _local(self, decl: LocalDecl) -> None:
         self.printer.declare(decl.var, decl.value)
@@ -163,9 +163,9 @@ class _Program:
         self.printer.start(None)
         for decl in self.kernel.locals:
             if isinstance(decl, SharedDecl):
-                self.printer.line(self._shared(decl))
+                self._shared(decl)
         for decl in self.printer.hoisted_shared(self.kernel.body):
-            self.printer.line(self._shared(decl))
+            self._shared(decl)
         for decl in self.kernel.locals:
             if isinstance(decl, LocalDecl):
                 self._local(decl)

@@ -63,8 +63,10 @@ class Dialect:
     reserved_leads: tuple[str, ...] = ()  # beginnings of names that the language keeps to itself
     aliasing: str = ""  # definition of the type {name}, which is {type} and aliases all others
     accumulating_loop: str = ""  # line before a loop that hands a float on from pass to pass
-    # lines that declare an array of the thread; {holder} is a further name for them to use
+    # lines that declare an array of the thread, one of the block in the memory {space}; {holder} is
+    # a further name for them to use
     thread_array: str = "{type} {name}[{length}];"
+    shared_array: str = "{space} {type} {name}[{length}];"
     restrict: str = ""  # qualifier of a pointer whose memory no other parameter reaches
     unroll: str = ""  # line before a loop to be unrolled; {count} passes, or nothing for all
     # around a loop that threads leave apart: a statement for each variable {0} that it assigns

@@ -144,10 +144,17 @@ class Statements(Expressions):
 
     def _declare_array(self, var: Var, type: str, length: int) -> None:
         """Declare an array of the thread."""
-        text = self.dialect.thread_array
+        self._array_lines(self.dialect.thread_array, var, type=type, length=length)
+
+    def declare_shared(self, var: Var, type: str, length: int) -> None:
+        """Declare an array of the block that has a constant length."""
+        space = self.dialect.declare_space[MemSpace.SHARED]
+        self._array_lines(self.dialect.shared_array, var, space=space, type=type, length=length)
+
+    def _array_lines(self, text: str, var: Var, **given: str | int) -> None:
         name = self.declare_name(var)
         holder = self.namer.name(f"{var.name}_holder") if "{holder}" in text else ""
-        for line in text.format(type=type, name=name, length=length, holder=holder).splitlines():
+        for line in text.format(name=name, holder=holder, **given).splitlines():
             self.line(line)
 
     def hoisted_shared(self, body: Body) -> Iterator[SharedDecl]:

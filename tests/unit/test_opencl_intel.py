@@ -246,3 +246,19 @@ def test_threads_that_may_choose_keep_the_common_layout(name: str) -> None:
 def test_threads_in_step_keep_the_fast_layout(name: str) -> None:
     """Nothing is printed otherwise than for other devices."""
     assert "struct" not in _printed(TOGETHER[name])
+
+
+def test_an_array_of_the_block_is_named_once():
+    """All places of the kernel go by a pointer that the array's declaration hands on."""
+
+    def reversed_block(out, x):
+        tile = sarek.shared.array(4, sarek.int32)
+        t = sarek.thread_idx.x
+        tile[t] = x[t]
+        sarek.barrier()
+        out[t] = tile[3 - t]
+
+    text = _printed(reversed_block)
+    start = "tile_holder + (get_group_id(0) >> 63)"
+    assert f"    local int tile_holder[4];\n    local int *tile = {start};\n" in text
+    assert text.count("tile_holder") == 2
