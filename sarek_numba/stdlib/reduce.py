@@ -18,6 +18,7 @@ from sarek_numba.stdlib import block
 from sarek_numba.stdlib.arguments import Array, Where, accumulator, check_array, segments
 
 THREADS = 256
+LANES = 16  # threads on a CPU, where these make one vector
 
 
 def _kernel(combine: Callable[[Any, Any], Any], collective: block.BlockFunction) -> Any:
@@ -47,7 +48,10 @@ def segment_totals(op: str, x: Array, start: np.generic, device: Where) -> Array
     """The reduction of each segment of x, at the type of `start`; x has one axis."""
     number, length = segments(len(x))
     parts = np.empty(number, start.dtype)
-    _KERNELS[op].launch(parts, x, start, length, grid=number, block=THREADS, device=device)
+    threads = THREADS
+    if start.dtype.kind != "f" and sarek.device(device).record.is_cpu:
+        threads = LANES  # neighbours in memory; another order of integers gives the same
+    _KERNELS[op].launch(parts, x, start, length, grid=number, block=threads, device=device)
     return parts
 
 

@@ -50,12 +50,13 @@ def _bucket(key: Any, base: Any, infinity: Any, shift: Any, mask: Any) -> Any:
     """
     if infinity is None:
         return int(((key - base) >> shift) & mask)
-    magnitude = key & ~base
+    # no branch on the sign, which no processor can foresee
+    bits = 8 * key.dtype.itemsize
+    negative = key >> (bits - 1)
+    flip = (key ^ key) - negative
     zeros = int(mask) + 1
-    is_negative = key & base != 0
-    flip = ~(key ^ key) if is_negative else key ^ key
-    bucket = int(((key ^ flip) >> shift) & mask)
-    bucket = bucket if is_negative else bucket + zeros + 1
+    bucket = int(((key ^ flip) >> (shift & (bits - 1))) & mask) + (1 - int(negative)) * (zeros + 1)
+    magnitude = key & ~base
     bucket = zeros if magnitude == 0 else bucket
     return 2 * zeros + 1 if magnitude > infinity else bucket
 
