@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sarek_numba.errors import StreamError, TransferFailed
+from sarek_numba.errors import TransferFailed
 from sarek_numba.ir.nodes import Kernel
 from sarek_numba.runtime import external
 from sarek_numba.runtime.cache import clear_launch_cache, counters
 from sarek_numba.runtime.external import detect_language, load_source
 from sarek_numba.runtime.handmade import launch_ir
 from sarek_numba.runtime.languages import Language
+from sarek_numba.runtime.launch import check_stream
 from sarek_numba.runtime.registry import Device, device
 from sarek_numba.runtime.vector import Vector
 from sarek_numba.settings import simulated_warp_width
@@ -117,7 +118,7 @@ def run_source(
     UnsupportedLanguage, ArgumentCountError, ArgumentTypeError, LengthOverflow, InvalidDimensions,
     SourceCompilationError, BackendError.
     """
-    _check_stream(name, stream)
+    check_stream(name, stream)
     external.run_source(
         device(which), source, language, name, args, block, grid, shared_bytes, inject_lengths
     )
@@ -140,15 +141,6 @@ def run_source_file(
     run_source(
         which, source, language, name, args, block, grid, shared_bytes, inject_lengths, stream
     )
-
-
-def _check_stream(name: str, stream: object) -> None:
-    if stream is not None:
-        raise StreamError(
-            f"kernel '{name}': stream {stream!r} is refused: this version has no streams\n"
-            "  hint: leave the stream out; a launch has finished when it returns",
-            reason="unsupported",
-        )
 
 
 # --- what moves -----------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from sarek_numba.errors import (
     OutOfMemory,
     SourceCompilationError,
 )
-from sarek_numba.runtime.device import BackendUnavailable
+from sarek_numba.runtime.device import BackendUnavailable, Dimensions
 
 _VENDORS_VARIABLE = "OCL_ICD_VENDORS"
 _SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
@@ -118,6 +118,22 @@ def compile_program(context: Any, device: Any, source: str, options: Sequence[st
             raise SourceCompilationError(
                 f"the OpenCL compiler of {device.name} rejects the program", source, str(error)
             ) from error
+
+
+def run(
+    queue: Any,
+    kernel: Any,
+    lock: threading.Lock,
+    grid: Dimensions,
+    block: Dimensions,
+    arguments: Sequence[Any],
+) -> None:
+    """Launch a kernel and wait; its arguments are set under `lock`. Raises the driver's error."""
+    total = (grid[0] * block[0], grid[1] * block[1], grid[2] * block[2])
+    with lock:
+        kernel.set_args(*arguments)
+        event = load().enqueue_nd_range_kernel(queue, kernel, total, block)
+    event.wait()
 
 
 @contextmanager

@@ -86,16 +86,12 @@ class OpenCLExternal:
         self, grid: Dimensions, block: Dimensions, shared_bytes: int, arguments: Sequence[Any]
     ) -> None:
         """See `sarek_numba.runtime.languages.External`; shared bytes are a last parameter."""
-        cl, queue, device = driver.load(), self._owner.queue, self._owner.device
+        cl, device = driver.load(), self._owner.device
         ready = [a.memory if isinstance(a, Buffer | Part) else a for a in arguments]
         if shared_bytes:
             ready.append(cl.LocalMemory(shared_bytes))
-        total = tuple(g * b for g, b in zip(grid, block, strict=True))
         try:
-            with self._lock:
-                self._kernel.set_args(*ready)
-                event = cl.enqueue_nd_range_kernel(queue, self._kernel, total, block)
-            event.wait()
+            driver.run(self._owner.queue, self._kernel, self._lock, grid, block, ready)
         except cl.Error as error:
             if error.code == cl.status_code.INVALID_WORK_GROUP_SIZE:
                 raise InvalidDimensions(

@@ -96,12 +96,8 @@ class OpenCLProgram:
         ready = [a.memory if isinstance(a, Buffer | Part) else a for a in arguments]
         if self._dynamic_shared:
             ready.append(cl.LocalMemory(max(8, shared_bytes)))
-        total = (grid[0] * block[0], grid[1] * block[1], grid[2] * block[2])
         try:
-            with self._lock:
-                kernel.set_args(*ready)
-                event = cl.enqueue_nd_range_kernel(queue, kernel, total, block)
-            event.wait()
+            driver.run(queue, kernel, self._lock, grid, block, ready)
         except cl.Error as error:
             if error.code == cl.status_code.OUT_OF_RESOURCES and threads > nvidia.SAFE_BLOCK:
                 raise InvalidDimensions(
