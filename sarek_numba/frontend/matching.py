@@ -20,14 +20,14 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from sarek_numba.frontend.patterns import missing
+from sarek_numba.frontend.tree import located
 
 HIDDEN = "<"  # what the names of the functions below start with
 
 Bindings = list[tuple[str, ast.expr]]
-_Node = TypeVar("_Node", bound=ast.AST)
 
 
 def check_pattern(subject: Any, wanted: str, count: int = 0) -> None:
@@ -274,7 +274,7 @@ class _Reader:
 
     def _check(self, pattern: ast.pattern, subject: ast.expr, wanted: str, count: int = 0) -> None:
         arguments = [_placed(subject, pattern), ast.Constant(wanted), ast.Constant(count)]
-        self.checks.append(_located(ast.Expr(_call("<check_pattern>", arguments)), pattern))
+        self.checks.append(located(ast.Expr(_call("<check_pattern>", arguments)), pattern))
 
 
 # --- nodes ----------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def _call(name: str, arguments: list[ast.expr]) -> ast.Call:
 
 def _item(subject: ast.expr, number: int, place: ast.pattern) -> ast.expr:
     item: ast.expr = ast.Subscript(copy.deepcopy(subject), ast.Constant(number), ast.Load())
-    return _located(item, place)
+    return located(item, place)
 
 
 def _all_of(tests: list[ast.expr], place: ast.pattern) -> ast.expr:
@@ -327,11 +327,4 @@ def _bound(value: ast.expr, place: ast.AST) -> ast.expr:
 
 def _placed(value: ast.expr, place: ast.AST) -> ast.expr:
     """A copy of an expression, all of it at the place of a node."""
-    return _located(copy.deepcopy(value), place)
-
-
-def _located(node: _Node, place: ast.AST) -> _Node:
-    for each in ast.walk(node):
-        if "lineno" in each._attributes:
-            ast.copy_location(each, place)
-    return node
+    return located(copy.deepcopy(value), place)

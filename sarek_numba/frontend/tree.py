@@ -14,7 +14,9 @@ import inspect
 import linecache
 from collections.abc import Iterator
 from types import CodeType, FunctionType
+from typing import TypeVar
 
+_Node = TypeVar("_Node", bound=ast.AST)
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 # --- walks ----------------------------------------------------------------------------------------
@@ -147,3 +149,11 @@ def _argument_names(node: FunctionNode | ast.Lambda) -> list[str]:
 
 def _names_of(code: CodeType) -> list[str]:
     return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+
+def located(node: _Node, place: ast.AST) -> _Node:
+    """A node, it and all within it at the place of another."""
+    for each in ast.walk(node):
+        if "lineno" in each._attributes:
+            ast.copy_location(each, place)
+    return node

@@ -32,13 +32,14 @@ import ast
 import copy
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any
+
+from sarek_numba.frontend.tree import located
 
 MOST_PASSES = 32
 FAR = 1 << 20  # lines
 _LAST = (1 << 31) // FAR  # how many multiples of it a line number has room for
 
-_Node = TypeVar("_Node", bound=ast.AST)
 Evaluate = Callable[[ast.expr, FunctionType], Any]
 
 
@@ -210,27 +211,20 @@ def _with_flag(body: list[ast.stmt], going: str) -> list[ast.stmt]:
 
 def _store(place: ast.stmt, name: str, value: bool) -> ast.stmt:
     stored: ast.stmt = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))
-    return _located(stored, place)
+    return located(stored, place)
 
 
 def _if(place: ast.For, name: str, body: list[ast.stmt]) -> ast.stmt:
-    test: ast.expr = _located(ast.Name(name, ast.Load()), place.iter)
+    test: ast.expr = located(ast.Name(name, ast.Load()), place.iter)
     return ast.copy_location(ast.If(test, body, []), place)
 
 
 def _once(place: ast.For, name: str, body: list[ast.stmt]) -> ast.stmt:
     """`for name in range(1):`, whatever `range` is in the program."""
-    target: ast.expr = _located(ast.Name(name, ast.Store()), place.iter)
+    target: ast.expr = located(ast.Name(name, ast.Store()), place.iter)
     call: ast.expr = ast.Call(ast.Name(RANGE, ast.Load()), [ast.Constant(1)], [])
-    return ast.copy_location(ast.For(target, _located(call, place.iter), body, []), place)
+    return ast.copy_location(ast.For(target, located(call, place.iter), body, []), place)
 
 
 RANGE = "<range>"  # a free variable that no program can write
 FUNCTIONS: dict[str, Any] = {RANGE: range}
-
-
-def _located(node: _Node, place: ast.AST) -> _Node:
-    for each in ast.walk(node):
-        if "lineno" in each._attributes:
-            ast.copy_location(each, place)
-    return node
