@@ -1,4 +1,4 @@
-"""NVIDIA's OpenCL: a fault of its compiler, and warps, which it has no OpenCL extension for.
+"""NVIDIA's OpenCL: two faults of its compiler, and warps, which it has no OpenCL extension for.
 
 Its assembler (driver 580, `sm_90`) takes the result of `neg.s16` for 32768 where it is -32768 when
 the result is widened, so that
@@ -8,6 +8,12 @@ the result is widened, so that
 is wrong, however the negation is written: a subtraction from zero, a product with -1, an absolute
 value. The compiler negates 16 bits where it sees that no more are needed; a conversion to 16 bits
 that it cannot look into keeps it from that. An `int8` is not affected.
+
+An index that becomes 32 bits and 64 again is shifted by its compiler, `((x * 66 << 32) + (k << 32))
+>> 32`, and where many constants `k` meet, the assembler takes one for another: bytes go to the
+place of their neighbours. That of CUDA 12.9 and 13.0 does so for `sm_90` and `sm_100`, that of 13.5
+does not (`docs/fuzzing.md` has the text). So 64 bits become 32 by an instruction that the compiler
+cannot look into, and the index in the grid is computed in 32 bits where it is wanted in 32.
 
 Warps are those of the machine: 32 threads that follow the linear index in the block. Their
 instructions are those of PTX (`shfl.sync`, `bar.warp.sync`). All threads of a warp take part,
@@ -22,6 +28,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sarek_numba.codegen.dialect import Dialect, WarpSpelling
+from sarek_numba.ir.nodes import Coordinate
 from sarek_numba.ir.types import Scalar
 
 PLATFORM = "NVIDIA CUDA"
@@ -33,6 +40,21 @@ static inline short narrow_short(int x) {
     int result;
     asm("cvt.s32.s16 %0, %1;" : "=r"(result) : "r"(x));
     return (short)result;
+}"""
+_NARROW_INT = """\
+static inline int narrow_int(long x) {
+    uint result;
+    asm("cvt.u32.u64 %0, %1;" : "=r"(result) : "l"(x));
+    return (int)result;
+}"""
+_GLOBAL_INDEX = """\
+static inline int global_index(uint axis) {
+    uint first = (uint)get_group_id(axis) * (uint)get_local_size(axis);
+    return (int)(first + (uint)get_local_id(axis));
+}"""
+_GRID_SIZE = """\
+static inline int grid_size(uint axis) {
+    return (int)((uint)get_num_groups(axis) * (uint)get_local_size(axis));
 }"""
 _SHUFFLE = """\
 static inline uint warp_word(uint value, uint lane) {
@@ -60,6 +82,9 @@ static inline uint warp_size(void) {
 }"""
 _DEFINITIONS = {
     "narrow_short": _NARROW,
+    "narrow_int": _NARROW_INT,
+    "global_index": _GLOBAL_INDEX,
+    "grid_size": _GRID_SIZE,
     "warp_word": _SHUFFLE,
     "warp_lane": _LANE,
     "warp_meeting": _BARRIER,
@@ -74,12 +99,28 @@ _WARP = WarpSpelling(
 )
 
 
+_WIDE = (Scalar.INT64, Scalar.UINT64)
+_NARROWINGS = {(source, Scalar.INT16): "narrow_short" for source in Scalar if source.is_integer} | {
+    (source, target): code
+    for source in _WIDE
+    for target, code in ((Scalar.INT32, "narrow_int"), (Scalar.UINT32, "(uint)narrow_int"))
+}
+
+
+def _axes(function: str) -> tuple[str, str, str]:
+    return (f"{function}(0)", f"{function}(1)", f"{function}(2)")
+
+
 def dialect_for(dialect: Dialect) -> Dialect:
     """The dialect with which NVIDIA's compiler keeps the meaning of a kernel, and has warps."""
     needed = {name: (text,) for name, text in _DEFINITIONS.items()}
     return replace(
         dialect,
-        narrowings={Scalar.INT16: "narrow_short"},
+        narrowings=_NARROWINGS,
+        narrow_coordinates={
+            Coordinate.GLOBAL_IDX: _axes("global_index"),
+            Coordinate.GRID_SIZE: _axes("grid_size"),
+        },
         warp=_WARP,
         word_prologue={**dialect.word_prologue, **needed},
         reserved=dialect.reserved | frozenset(_DEFINITIONS),

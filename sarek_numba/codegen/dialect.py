@@ -71,6 +71,9 @@ class Dialect:
     unroll: str = ""  # line before a loop to be unrolled; {count} passes, or nothing for all
     # around a loop that threads leave apart: a statement for each variable {0} that it assigns
     keep_apart: Mapping[Scalar, str] = field(default_factory=dict)
-    # functions that make a narrow integer of an int, where a cast is not to be trusted
-    narrowings: Mapping[Scalar, str] = field(default_factory=dict)
+    # functions that make of an integer of the first type one of the second, where a cast is not to
+    # be trusted
+    narrowings: Mapping[tuple[Scalar, Scalar], str] = field(default_factory=dict)
+    # coordinates computed in an int, for those that are wanted in 32 bits
+    narrow_coordinates: Mapping[Coordinate, tuple[str, str, str]] = field(default_factory=dict)
     warp: WarpSpelling | None = None

@@ -30,6 +30,7 @@ from sarek_numba.ir.nodes import (
     BinOp,
     Cast,
     Const,
+    Coordinate,
     Expr,
     IfExpr,
     Index,
@@ -114,7 +115,8 @@ class Expressions:
     def value(self, expr: Expr) -> str:
         """The expression where C converts it to its type: an initialiser, an argument, a store."""
         text = self.expression(expr)
-        return (self._exact(text) if text.type in self.dialect.narrowings else text).code
+        doubted = (text.carrier, text.type) in self.dialect.narrowings
+        return (self._exact(text) if doubted else text).code
 
     def index(self, expr: Expr) -> str:
         """The expression as an index: any integer type whose value is meant, or modulo 2^64."""
@@ -147,8 +149,9 @@ class Expressions:
         return self._cast(text.type, text) if mixed or not text.exact else text
 
     def _cast(self, type: Scalar, text: Text) -> Text:
-        if type in self.dialect.narrowings and text.carrier.is_integer:
-            return Text(f"{self.dialect.narrowings[type]}({text.code})", PRIMARY, type, type)
+        narrowing = self.dialect.narrowings.get((text.carrier, type))
+        if narrowing:
+            return Text(f"{narrowing}({text.code})", PRIMARY, type, type)
         return Text(f"({self.dialect.types[type]}){_above(text, UNARY)}", UNARY, type, type)
 
     # --- expressions ---
@@ -174,8 +177,7 @@ class Expressions:
             case Cast(type=type, operand=operand):
                 return self._conversion(type, self.expression(operand))
             case Index(coordinate=coordinate, axis=axis, type=type):
-                code = self.dialect.coordinates[coordinate][axis]
-                return Text(code, PRIMARY, type, self.dialect.coordinate_type)
+                return self._coordinate(coordinate, axis, type)
             case IfExpr(condition=condition, then=then, orelse=orelse):
                 choice = self.expression(condition)
                 return self._choice(choice, self.expression(then), self.expression(orelse))
@@ -202,6 +204,13 @@ class Expressions:
         code = typed_literal(self.dialect, const)
         unary = code.startswith("-") or (code.startswith("(") and not code.endswith(")"))
         return Text(code, UNARY if unary else PRIMARY, const.type, const.type)
+
+    def _coordinate(self, coordinate: Coordinate, axis: int, type: Scalar) -> Text:
+        narrow = self.dialect.narrow_coordinates.get(coordinate)
+        if narrow and type.bits == 32:
+            return Text(narrow[axis], PRIMARY, type, Scalar.INT32)
+        code = self.dialect.coordinates[coordinate][axis]
+        return Text(code, PRIMARY, type, self.dialect.coordinate_type)
 
     def _variable(self, var: Var) -> Text:
         assert isinstance(var.type, Scalar)

@@ -335,7 +335,9 @@ class Prelude:
             words["ZERO"] = typed_literal(self._dialect, constant(scalar, 0.0))
             words["HALF"] = typed_literal(self._dialect, constant(scalar, 0.5))
         else:
-            words["NARROW"] = self._dialect.narrowings.get(scalar, f"({types[scalar]})")
+            words["NARROW"] = self._dialect.narrowings.get(
+                (Scalar.INT32, scalar), f"({types[scalar]})"
+            )
             words["MIN"] = typed_literal(self._dialect, constant(scalar, scalar.minimum))
         return words
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from sarek_numba.codegen import cfamily
 from sarek_numba.ir import build as b
-from sarek_numba.ir.nodes import Expr, Stmt, Var, VarRef, Warp, WarpOp, constant, make_kernel
+from sarek_numba.ir.nodes import (
+    Coordinate,
+    Expr,
+    Index,
+    Stmt,
+    Var,
+    VarRef,
+    Warp,
+    WarpOp,
+    constant,
+    make_kernel,
+)
 from sarek_numba.ir.types import INT32, INT64, Scalar
 from sarek_opencl import nvidia
 from sarek_opencl.dialect import DIALECT
@@ -39,3 +50,29 @@ def test_a_shuffle_is_one_instruction_for_each_word() -> None:
     assert text.count("warp_word((uint)") == 2
     assert "%%laneid" in text
     assert "sub_group" not in text
+
+
+def test_64_bits_become_32_where_the_compiler_cannot_look() -> None:
+    """Signed and unsigned ones; 32 bits and fewer are cast."""
+    wide = b.Fresh()("x", INT64)
+    assert "out[0] = narrow_int(x);" in _text(INT64, b.cast(INT32, VarRef(wide)), x=wide)
+    unsigned = _text(INT64, b.cast(Scalar.UINT32, VarRef(wide)), x=wide)
+    assert "out[0] = (long)(uint)narrow_int(x);" in unsigned
+    x = b.Fresh()("x", Scalar.UINT32)
+    assert "narrow_int" not in _text(INT64, b.cast(INT32, VarRef(x)), x=x)
+
+
+def test_the_index_in_the_grid_is_computed_in_32_bits_where_it_is_wanted_in_32() -> None:
+    """In 64 bits it is what OpenCL gives."""
+    for coordinate, function in (
+        (Coordinate.GLOBAL_IDX, "global_index"),
+        (Coordinate.GRID_SIZE, "grid_size"),
+    ):
+        fresh = b.Fresh()
+        x = fresh("x", INT32)
+        text = _text(INT32, VarRef(x), b.assign(x, Index(coordinate, 1, INT32)), x=x)
+        assert f"x = {function}(1);" in text
+        assert f"static inline int {function}(uint axis)" in text
+        wide = fresh("x", INT64)
+        text = _text(INT64, VarRef(wide), b.assign(wide, Index(coordinate, 1, INT64)), x=wide)
+        assert function not in text
