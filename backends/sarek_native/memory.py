@@ -186,17 +186,45 @@ def _atomic_scalar(code: Code, op: AtomicOp, element: Scalar, operands: list[str
 
 
 def _exchange(code: Code, element: Scalar, pointer: str, expected: str, new: str) -> str:
-    """Compare and exchange by bits, once; gives the old value."""
-    integer = f"i{element.bits}"
-    register = REGISTER[element]
-    texts = [expected, new]
+    """Compare and exchange by bits; gives the old value."""
     if element.is_float:
-        texts = [code.define(f"bitcast {register} {t} to {integer}") for t in texts]
-    pair = code.define(
-        f"cmpxchg ptr {pointer}, {integer} {texts[0]}, {integer} {texts[1]} monotonic monotonic"
+        return _float_exchange(code, element, pointer, expected, new)
+    pair = _compare_exchange(code, element, pointer, expected, new)
+    return code.define(f"extractvalue {{ i{element.bits}, i1 }} {pair}, 0")
+
+
+def _compare_exchange(code: Code, element: Scalar, pointer: str, expected: str, new: str) -> str:
+    integer = f"i{element.bits}"
+    return code.define(
+        f"cmpxchg ptr {pointer}, {integer} {expected}, {integer} {new} monotonic monotonic"
     )
+
+
+def _float_exchange(code: Code, element: Scalar, pointer: str, expected: str, new: str) -> str:
+    """By bits, except that every NaN is the same; retried where one NaN took another's place."""
+    register, integer = REGISTER[element], f"i{element.bits}"
+    wanted = code.define(f"bitcast {register} {expected} to {integer}")
+    given = code.define(f"bitcast {register} {new} to {integer}")
+    code.label("retry")
+    align = element.bits // 8
+    bits = code.define(f"load atomic {integer}, ptr {pointer} monotonic, align {align}")
+    same = _both_nan(code, register, integer, bits, expected)
+    chosen = code.define(f"select i1 {same}, {integer} {bits}, {integer} {wanted}")
+    pair = _compare_exchange(code, element, pointer, chosen, given)
     old = code.define(f"extractvalue {{ {integer}, i1 }} {pair}, 0")
-    return code.define(f"bitcast {integer} {old} to {register}") if element.is_float else old
+    swapped = code.define(f"extractvalue {{ {integer}, i1 }} {pair}, 1")
+    missed = _both_nan(code, register, integer, old, expected)
+    again = code.define(f"select i1 {swapped}, i1 false, i1 {missed}")
+    code.branch(again, "retry", "settled")
+    code.label("settled")
+    return code.define(f"bitcast {integer} {old} to {register}")
+
+
+def _both_nan(code: Code, register: str, integer: str, bits: str, other: str) -> str:
+    value = code.define(f"bitcast {integer} {bits} to {register}")
+    first = code.define(f"fcmp uno {register} {value}, {value}")
+    second = code.define(f"fcmp uno {register} {other}, {other}")
+    return code.define(f"and i1 {first}, {second}")
 
 
 def _float_extreme(code: Code, op: AtomicOp, element: Scalar, pointer: str, value: str) -> str:

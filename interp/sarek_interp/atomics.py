@@ -167,21 +167,33 @@ def _circle(op: AtomicOp, first: Lanes, wrap: Lanes, starts: Lanes, lengths: Lan
     return np.where(outside & (taken == 0), start, value).astype(wrap.dtype)
 
 
+def bits(values: Lanes) -> Lanes:
+    """The bits of numbers, as unsigned integers."""
+    return np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")
+
+
+def identity(values: Lanes) -> Lanes:
+    """What compare-and-swap compares: the bits, which are the same for every NaN."""
+    if values.dtype.kind != "f":
+        return bits(values)
+    return bits(np.where(np.isnan(values), values.dtype.type(np.nan), values))
+
+
 def _swap(first: Lanes, value: Lanes, compare: Lanes, starts: Lanes) -> tuple[Lanes, Lanes]:
-    """As `_scan` for compare-and-swap, by bits: lanes between two successes see one value."""
+    """As `_scan` for compare-and-swap: lanes between two successes see one value."""
     count = value.size
-    unsigned = f"u{value.dtype.itemsize}"
     lengths = np.diff(np.append(starts, count))
     segment = np.repeat(np.arange(starts.size), lengths)
     position = np.arange(count)
     current = first.copy()
     reached = starts.copy()  # the first lane of each segment that has not acted yet
     old = np.empty_like(value)
-    wanted, given = compare.view(unsigned), value.view(unsigned)
+    wanted, given = identity(compare), bits(value)
     while True:
         waiting = position >= reached[segment]
         old[waiting] = current[segment[waiting]]
-        succeeds = waiting & (wanted == current.view(unsigned)[segment]) & (wanted != given)
+        succeeds = waiting & (wanted == identity(current)[segment])
+        succeeds &= given != bits(current)[segment]
         candidates = np.flatnonzero(succeeds)
         if not candidates.size:
             return old, current

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sarek_interp.atomics import identity
 from sarek_interp.clock_shadow import ClockShadow
 from sarek_interp.clocks import Clocks, Extent, Update
 from sarek_interp.code import Step
@@ -95,8 +96,7 @@ def synchronise(
     order = np.argsort(where * m.chunk.lanes + m.of_lanes(m.chunk.rank, chosen))
     if op is AtomicOp.CAS:
         assert compare is not None
-        bits = f"u{old.dtype.itemsize}"
-        wrote = (old.view(bits) == np.ascontiguousarray(compare).view(bits))[order]
+        wrote = (identity(old) == identity(compare))[order]
     else:
         wrote = np.full(where.size, op is not AtomicOp.LOAD)
     lanes = m.chunk_lanes(chosen)

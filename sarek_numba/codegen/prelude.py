@@ -203,7 +203,13 @@ $T $N(volatile $S$T *p, $T value) {
     ("atomic_cas", _FLOAT): """\
 $T $N(volatile $S$T *p, $T compare, $T value) {
     volatile $S$U *bits = (volatile $S$U *)p;
-    return @value(@cas(bits, @bits(compare), @bits(value)));
+    $U expected = @bits(compare), seen = @cas(bits, expected, @bits(value));
+    // every NaN is as good as another
+    while (compare != compare && seen != expected && @value(seen) != @value(seen)) {
+        expected = seen;
+        seen = @cas(bits, expected, @bits(value));
+    }
+    return @value(seen);
 }""",
 }
 for _name, _order, _taken in (

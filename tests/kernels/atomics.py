@@ -149,6 +149,44 @@ def compare_and_swap_compares_bits(rng):
     return Launch(1, 5, (a, compare), (np.array([0, 7, 7, 7, 2], np.float32), None))
 
 
+def any_nans(dtype, word, patterns):
+    """Cells, wanted and given values: NaNs of all bits are the same, -0.0 and 0.0 are not."""
+    nans = np.array(patterns, word).view(dtype)
+    cells = np.concatenate([nans, [dtype(3), dtype(-0.0)]]).astype(dtype)
+    compare = np.concatenate([nans[::-1], [nans[0], dtype(0.0)]]).astype(dtype)
+    expected = np.array([7] * len(nans) + [3, -0.0], dtype)
+    return Launch(1, len(cells), (cells, compare), (expected, None))
+
+
+@corpus.add(cas_bits)
+def compare_and_swap_of_any_nan_float32(rng):
+    patterns = [0x7FC00000, 0xFFC00000, 0x7F800001, 0x7FFFFFFF, 0xFF812345]
+    return any_nans(np.float32, np.uint32, patterns)
+
+
+@corpus.add(cas_bits)
+def compare_and_swap_of_any_nan_float64(rng):
+    patterns = [0x7FF8 << 48, 0xFFF8 << 48, (0x7FF0 << 48) + 1, (1 << 63) - 1]
+    return any_nans(np.float64, np.uint64, patterns)
+
+
+@sarek.kernel
+def first_of_a_nan(cell, taken, nans):
+    t = sarek.global_idx.x
+    old = sarek.atomic.cas(cell, 0, nans[t], 9)
+    if old != old:
+        sarek.atomic.add(taken, 0, 1)
+
+
+@corpus.add(first_of_a_nan)
+def one_thread_takes_the_place_of_a_nan(rng):
+    nans = (np.arange(64, dtype=np.uint32) + 0xFFC00000).view(np.float32)
+    cell = np.array([0x7F800123], np.uint32).view(np.float32)
+    taken = np.zeros(1, np.int32)
+    expected = (np.array([9], np.float32), np.array([1], np.int32), None)
+    return Launch(2, 32, (cell, taken, nans), expected)
+
+
 @sarek.kernel
 def atomics_on_views(out, values):
     i = sarek.global_idx.x

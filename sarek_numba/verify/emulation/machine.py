@@ -173,7 +173,9 @@ class EmulatedThread:
             return old
         new = convert(value, array.dtype)
         if op is AtomicOp.CAS:
-            if old.tobytes() == convert(compare, array.dtype).tobytes():
+            expected = convert(compare, array.dtype)
+            both_nan = old != old and expected != expected
+            if both_nan or old.tobytes() == expected.tobytes():
                 array[index] = new
             return old
         array[index] = _ATOMIC[op](old, new)
