@@ -62,7 +62,8 @@ class Limits:
 
     `warp_widths` are the widths that a launch may ask for instead of `warp_width`. Without
     `warps_span_rows` a warp lies in one row along x. `local_bytes` is what the local arrays of all
-    threads of a block may take together; where it is None, the driver knows and says.
+    threads of a block may take together, `thread_local_bytes` what those of one may take; where
+    both are None, the driver knows and says.
     """
 
     threads_per_block: int
@@ -75,6 +76,7 @@ class Limits:
     warp_widths: tuple[int, ...] = ()
     warps_span_rows: bool = True
     local_bytes: int | None = None
+    thread_local_bytes: int | None = None
 
     def warp_width_for(self, wanted: int | None) -> int:
         """The width of a warp on the device, where another than its own may be wanted."""

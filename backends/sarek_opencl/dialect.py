@@ -145,11 +145,13 @@ _BUILTINS = """
     atomic_dec atomic_init atomic_load atomic_store atomic_exchange atomic_fetch_add atomic_flag
     atomic_work_item_fence memory_order memory_scope work_group_barrier
 """.split()
+_BUILTINS += [
+    f"{prefix}_{name}"
+    for prefix in ("half", "native")
+    for name in ("cos divide exp exp2 exp10 log log2 log10 powr recip rsqrt sin sqrt tan".split())
+]
 _VECTORS = [
-    f"{name}{width}"
-    for name in (*_TYPES.values(), "half", "quad")
-    if name != "bool"
-    for width in (2, 3, 4, 8, 16)
+    f"{name}{width}" for name in (*_TYPES.values(), "half", "quad") for width in (2, 3, 4, 8, 16)
 ]
 
 

@@ -19,6 +19,9 @@ Warps are those of the machine: 32 threads that follow the linear index in the b
 instructions are those of PTX (`shfl.sync`, `bar.warp.sync`). All threads of a warp take part,
 because the language has collectives in uniform flow only, and blocks of whole warps.
 
+Its `mem_fence` is one for the block: what another block wrote can still be read from the cache. The
+fence of PTX for the device is `membar.gl`.
+
 As CL_KERNEL_WORK_GROUP_SIZE it reports 256 of every kernel, and runs blocks of 1024 if there are
 registers for them: the limit is the device's, and what a launch answers.
 """
@@ -26,14 +29,16 @@ registers for them: the limit is the device's, and what a launch answers.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from sarek_numba.codegen.dialect import Dialect, WarpSpelling
-from sarek_numba.ir.nodes import Coordinate
+from sarek_numba.ir.nodes import Coordinate, FenceScope
 from sarek_numba.ir.types import Scalar
 
 PLATFORM = "NVIDIA CUDA"
 WIDTH = 32
 SAFE_BLOCK = 256  # threads that every kernel may have in a block
+LOCAL_BYTES = 512 * 1024  # of a thread: CUDA C++ Programming Guide, technical specifications
 
 _NARROW = """\
 static inline short narrow_short(int x) {
@@ -80,9 +85,14 @@ static inline uint warp_size(void) {
     uint threads = (uint)get_local_size(0) * (uint)get_local_size(1) * (uint)get_local_size(2);
     return min(threads - index / 32 * 32, 32u);
 }"""
+_DEVICE_FENCE = """\
+static inline void device_fence(void) {
+    asm volatile("membar.gl;" ::: "memory");
+}"""
 _DEFINITIONS = {
     "narrow_short": _NARROW,
     "narrow_int": _NARROW_INT,
+    "device_fence": _DEVICE_FENCE,
     "global_index": _GLOBAL_INDEX,
     "grid_size": _GRID_SIZE,
     "warp_word": _SHUFFLE,
@@ -107,6 +117,10 @@ _NARROWINGS = {(source, Scalar.INT16): "narrow_short" for source in Scalar if so
 }
 
 
+def is_nvidia(device: Any) -> bool:
+    return bool(device.platform.name == PLATFORM)
+
+
 def _axes(function: str) -> tuple[str, str, str]:
     return (f"{function}(0)", f"{function}(1)", f"{function}(2)")
 
@@ -121,6 +135,7 @@ def dialect_for(dialect: Dialect) -> Dialect:
             Coordinate.GLOBAL_IDX: _axes("global_index"),
             Coordinate.GRID_SIZE: _axes("grid_size"),
         },
+        fences={**dialect.fences, FenceScope.DEVICE: "device_fence()"},
         warp=_WARP,
         word_prologue={**dialect.word_prologue, **needed},
         reserved=dialect.reserved | frozenset(_DEFINITIONS),

@@ -61,7 +61,7 @@ class OpenCLProgram:
                 )
             )
             self._block_limit = owner.record.limits.threads_per_block
-            if owner.device.platform.name != nvidia.PLATFORM:
+            if not nvidia.is_nvidia(owner.device):
                 self._block_limit = int(
                     self._kernel.get_work_group_info(
                         cl.kernel_work_group_info.WORK_GROUP_SIZE, owner.device

@@ -35,7 +35,7 @@ _HINT = (
 def check_convergence(kernel: Kernel, uniformity: Uniformity | None = None) -> list[Diagnostic]:
     """One diagnostic for each barrier, or call that reaches one, in flow that is not uniform."""
     found: list[Diagnostic] = []
-    _check((uniformity or analyse(kernel)).main, None, found, set())
+    _check((uniformity or analyse(kernel, ordered=True)).main, None, found, set())
     return [replace(d, function=d.function or kernel.name) for d in found]
 
 

@@ -15,9 +15,10 @@ at a loop.
 
 A load is as uniform as its index where the array is read-only in the kernel or constant; from
 shared memory it is uniform for the block at best, and only if no store happened since the last
-barrier. Variables are followed without regard to the order of assignments, shared memory with
-regard to it. Each helper is analysed once for each combination of argument levels that it is
-called with.
+barrier. Shared memory is followed in the order of stores and barriers. Variables are followed
+without regard to the order of assignments, unless `ordered` asks for it: who keeps a variable in
+one place wants one level for it; who refuses a barrier wants the level where the barrier stands.
+Each helper is analysed once for each combination of argument levels that it is called with.
 """
 
 from __future__ import annotations
@@ -71,15 +72,15 @@ from sarek_numba.ir.variance import (
     UNIFORM,
     WARP,
     Control,
-    Dirty,
     Frame,
     Function,
     Loop,
+    State,
     Synchronisation,
     Uniformity,
     Variance,
     Way,
-    join_dirty,
+    join_states,
 )
 from sarek_numba.ir.walk import (
     assigned_by,
@@ -105,18 +106,23 @@ __all__ = [
 ]
 
 
-def analyse(kernel: Kernel) -> Uniformity:
-    """The levels of everything in a verified kernel."""
+def analyse(kernel: Kernel, *, ordered: bool = False) -> Uniformity:
+    """The levels of everything in a verified kernel.
+
+    `ordered` follows assignments in their order: a variable that is uniform here counts as uniform
+    here, also where it is assigned something else later. Its own level is that of all its values.
+    """
     with deep_recursion():
-        program = _Program(kernel)
+        program = _Program(kernel, ordered)
         return Uniformity(kernel, program.main(), program.uncalled())
 
 
 class _Program:
     """What the analysis of every function of a kernel shares."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, ordered: bool) -> None:
         self.kernel = kernel
+        self.ordered = ordered
         self.helpers = {function.name: function for function in kernel.functions}
         self.written = effects_of(kernel).writes
         self.called: set[str] = set()
@@ -149,7 +155,11 @@ class _Program:
         return found
 
     def call(
-        self, helper: HelperFunction, arrays: dict[int, int], args: list[Variance], dirty: Dirty
+        self,
+        helper: HelperFunction,
+        arrays: dict[int, int],
+        args: list[Variance],
+        dirty: frozenset[int],
     ) -> Function:
         """The analysis of a helper for the arrays (parameter to root) and levels of one call."""
         self.called.add(helper.name)
@@ -174,13 +184,13 @@ class _Run:
         program: _Program,
         roots: Mapping[int, int],
         levels: dict[int, Variance],
-        dirty: Dirty,
+        dirty: frozenset[int],
     ) -> None:
         self.program = program
         self.roots = roots
         self.levels = levels
         self.depths: dict[int, int] = {}
-        self.entry_dirty = dirty
+        self.entry = State(dirty)
         self.known: dict[int, Loop] = {}  # each loop as the last pass left it
         self.result = Function(levels)
 
@@ -191,11 +201,15 @@ class _Run:
             self.frames: list[Frame] = []
             self.loops: list[Loop] = []
             self.returned = TOGETHER
-            self.dirty = self.entry_dirty
+            self.state: State | None = self.entry
             self.body(body)
-            self.result.dirty = join_dirty(self.result.dirty, self.dirty)
+            self.ended()
             if not self.changed:
                 return self.result
+
+    def ended(self) -> None:
+        if self.state is not None:
+            self.result.dirty = (self.result.dirty or CLEAN) | self.state.dirty
 
     # --- control --------------------------------------------------------------------------------
 
@@ -216,23 +230,23 @@ class _Run:
     def branches(self, arms: Iterable[tuple[Body, Control]]) -> None:
         """Arms that start from one state; the states in which they end are joined."""
         loop = self.loops[-1] if self.loops else Loop(0)
-        start = (self.returned, loop.left, self.dirty)
-        returned, left, dirty = TOGETHER, TOGETHER, None
+        start = (self.returned, loop.left, self.state)
+        returned, left, state = TOGETHER, TOGETHER, None
         for body, control in arms:
-            self.returned, loop.left, self.dirty = start
+            self.returned, loop.left, self.state = start
             self.branch(body, control)
             returned, left = returned.join(self.returned), left.join(loop.left)
-            dirty = join_dirty(dirty, self.dirty)
-        self.returned, loop.left, self.dirty = returned, left, dirty
+            state = join_states(state, self.state)
+        self.returned, loop.left, self.state = returned, left, state
 
     def loop(self, stmt: For | While) -> None:
         last = self.known.get(id(stmt), Loop(0))
-        entry_dirty, entry_returned = self.dirty, self.returned
+        entry_state, entry_returned = self.state, self.returned
         if isinstance(stmt, For):  # its bounds are evaluated once, before the loop
             trip = self.trip(stmt)
             self.bind(stmt.var, max(self.known_level(stmt.first), self.known_level(stmt.step)), 1)
         self.returned = entry_returned.join(last.returned)
-        self.dirty = head_dirty = join_dirty(entry_dirty, last.dirty_next)
+        self.state = head = join_states(entry_state, last.next)
         if isinstance(stmt, While):
             trip = self.trip(stmt)
         control = trip.join(last.broken)
@@ -243,10 +257,10 @@ class _Run:
         self.body(stmt.body)
         self.loops.pop()
         self.frames.pop()
-        this.dirty_next = join_dirty(this.dirty_next, self.dirty)
+        this.next = join_states(this.next, self.state)
         self.result.loops[id(stmt)] = max(value.level, self.result.loops.get(id(stmt), UNIFORM))
         self.returned = entry_returned.join(this.returned)
-        self.dirty = join_dirty(head_dirty, this.dirty_after)
+        self.state = join_states(head, this.after)
         self.remember(stmt, last, this)
 
     def trip(self, stmt: For | While) -> Control:
@@ -261,13 +275,13 @@ class _Run:
             broken=last.broken.join(this.broken),
             continued=last.continued.join(this.continued),
             returned=last.returned.join(this.returned),
-            dirty_next=join_dirty(last.dirty_next, this.dirty_next),
+            next=join_states(last.next, this.next),
         )
         grew = (
             kept.broken.level > last.broken.level
             or kept.continued.level > last.continued.level
             or kept.returned.level > last.returned.level
-            or kept.dirty_next != last.dirty_next
+            or kept.next != last.next
         )
         if grew or id(stmt) not in self.known:
             self.known[id(stmt)] = kept
@@ -287,7 +301,9 @@ class _Run:
             case Let(var=var, value=value):
                 self.bind(var, self.level(value))
             case LetMut(var=var, value=initial):
-                self.bind(var, UNIFORM if initial is None else self.level(initial))
+                level = UNIFORM if initial is None else self.level(initial)
+                self.bind(var, level)
+                self.assigned(var, level)
             case Assign():
                 self.assignment(stmt)
             case If(condition=condition, then=then, orelse=orelse):
@@ -307,7 +323,8 @@ class _Run:
                 self.function_return(result, control)
             case Barrier() | WarpBarrier():
                 self.result.synchronisations.append(Synchronisation(stmt, control))
-                self.dirty = CLEAN if isinstance(stmt, Barrier) else self.dirty
+                if isinstance(stmt, Barrier):
+                    self.touched(CLEAN)
             case Warp(result=result):
                 self.result.synchronisations.append(Synchronisation(stmt, control))
                 self.bind(result, self.collective(stmt))
@@ -341,8 +358,12 @@ class _Run:
         # what a part of the variable is assigned from counts for all of it
         depth = self.depths.get(target.id, 0)
         frames = (frame.value.level for frame in self.frames[depth:])
-        value = levels[0] if isinstance(stmt.target, LVar) else max(levels)
-        self.raise_level(target, max(value, *frames, UNIFORM))
+        value = max(levels[0] if isinstance(stmt.target, LVar) else max(levels), *frames, UNIFORM)
+        self.raise_level(target, value)
+        if isinstance(stmt.target, LVar):
+            self.assigned(target, value)
+        else:
+            self.assigned(target, max(value, self.of_variable(target)))
 
     def departure(self, stmt: Break | Continue) -> None:
         loop = self.loops[-1]
@@ -350,18 +371,18 @@ class _Run:
         loop.left = loop.left.join(gone)
         if isinstance(stmt, Break):
             loop.broken = loop.broken.join(gone)
-            loop.dirty_after = join_dirty(loop.dirty_after, self.dirty)
+            loop.after = join_states(loop.after, self.state)
         else:
             loop.continued = loop.continued.join(gone)
-            loop.dirty_next = join_dirty(loop.dirty_next, self.dirty)
-        self.dirty = None
+            loop.next = join_states(loop.next, self.state)
+        self.state = None
 
     def function_return(self, value: Expr | None, control: Control) -> None:
         gone = control.others()
         self.returned = self.returned.join(gone)
         for loop in self.loops:
             loop.returned = loop.returned.join(gone)
-        self.result.dirty = join_dirty(self.result.dirty, self.dirty)
+        self.ended()
         if value is not None:
             items = value.items if isinstance(value, TupleExpr) else (value,)
             levels = [max(self.level(item), control.level) for item in items]
@@ -370,14 +391,14 @@ class _Run:
                 self.result.results = [max(pair) for pair in pairs]
             else:
                 self.result.results = [max(known, *levels) for known in self.result.results]
-        self.dirty = None
+        self.state = None
 
     def call(self, stmt: Call, control: Control) -> None:
         callee = self.callee(stmt.function, stmt.args)
         self.result.called.append((callee, control))
         if callee.synchronisations:
             self.result.synchronisations.append(Synchronisation(stmt, control, callee))
-        self.dirty = callee.dirty
+        self.touched(callee.dirty)
         if stmt.results:  # a result may be left alone
             self.bind_all(stmt.results, callee.results)
 
@@ -402,12 +423,24 @@ class _Run:
         helper = self.program.helpers[function]
         pairs = array_arguments(helper.params, args)
         arrays = {param.id: self.roots.get(array.id, -1) for param, array in pairs}
-        return self.program.call(helper, arrays, [self.level(arg) for arg in args], self.dirty)
+        levels = [self.level(arg) for arg in args]
+        return self.program.call(helper, arrays, levels, self.dirty)
 
     def stored(self, array: Var) -> None:
         root = self.roots.get(array.id)
         if root is not None and self.program.spaces.get(root) is MemSpace.SHARED:
-            self.dirty = (self.dirty or CLEAN) | {root}
+            self.touched(self.dirty | {root})
+
+    @property
+    def dirty(self) -> frozenset[int]:
+        return CLEAN if self.state is None else self.state.dirty
+
+    def touched(self, dirty: frozenset[int] | None) -> None:
+        """From here on these shared arrays have been stored to; None where control ends."""
+        if dirty is None or self.state is None:
+            self.state = None
+        else:
+            self.state = State(dirty, self.state.levels)
 
     # --- values ---------------------------------------------------------------------------------
 
@@ -425,10 +458,18 @@ class _Run:
             self.levels[var.id] = level
             self.changed = self.changed or known is not None  # a binding precedes every use
 
+    def assigned(self, var: Var, level: Variance) -> None:
+        if self.program.ordered and self.state is not None:
+            self.state = self.state.assigned(var, level)
+
+    def of_variable(self, var: Var) -> Variance:
+        here = None if self.state is None else self.state.levels.get(var.id)
+        return self.levels.get(var.id, UNIFORM) if here is None else here
+
     def level(self, expr: Expr) -> Variance:
         match expr:
             case VarRef(var=var):
-                found = self.levels.get(var.id, UNIFORM)
+                found = self.of_variable(var)
             case ArrayRead(array=array, index=index):
                 found = self.load(array, self.level(index))
             case Index(coordinate=coordinate):
@@ -464,7 +505,7 @@ class _Run:
             case MemSpace.GLOBAL:
                 return THREAD if root in self.program.written else index
             case MemSpace.SHARED:
-                return THREAD if root in (self.dirty or CLEAN) else max(index, BLOCK)
+                return THREAD if root in self.dirty else max(index, BLOCK)
             case _:
                 return THREAD
 

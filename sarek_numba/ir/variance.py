@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sarek_numba.ir.nodes import (
@@ -74,14 +76,32 @@ COORDINATE_VARIANCE = {
 }
 
 
-Dirty = frozenset[int] | None  # shared arrays stored to since the last barrier; None: not reached
+class State(NamedTuple):
+    """What is known where control stands.
+
+    `dirty` are the shared arrays stored to since the last barrier, `levels` those of the variables
+    that have been assigned, where assignments are followed in their order.
+    """
+
+    dirty: frozenset[int] = frozenset()
+    levels: Mapping[int, Variance] = MappingProxyType({})
+
+    def assigned(self, var: Var, level: Variance) -> State:
+        return State(self.dirty, {**self.levels, var.id: level})
+
+
 CLEAN: frozenset[int] = frozenset()
 
 
-def join_dirty(left: Dirty, right: Dirty) -> Dirty:
+def join_states(left: State | None, right: State | None) -> State | None:
+    """What is known where two flows meet; None where control does not come."""
     if left is None or right is None:
         return right if left is None else left
-    return left | right
+    levels = left.levels
+    if right.levels is not levels:
+        more = {k: v for k, v in right.levels.items() if v > levels.get(k, -1)}
+        levels = {**levels, **more} if more else levels
+    return State(left.dirty | right.dirty, levels)
 
 
 @dataclass(slots=True)
@@ -101,8 +121,8 @@ class Loop:
     broken: Control = TOGETHER
     continued: Control = TOGETHER
     returned: Control = TOGETHER
-    dirty_next: Dirty = None
-    dirty_after: Dirty = None
+    next: State | None = None
+    after: State | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +144,7 @@ class Function:
 
     levels: dict[int, Variance]
     results: list[Variance] = field(default_factory=list)
-    dirty: Dirty = None
+    dirty: frozenset[int] | None = None  # at the end, if it is reached
     exprs: dict[int, Variance] = field(default_factory=dict)
     controls: dict[int, Control] = field(default_factory=dict)
     loops: dict[int, Variance] = field(default_factory=dict)

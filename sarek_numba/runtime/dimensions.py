@@ -115,7 +115,14 @@ def check_shared(kernel: str, static: int, dynamic: int, record: DeviceRecord) -
 
 
 def check_local_bytes(kernel: str, of_thread: int, threads: int, record: DeviceRecord) -> None:
-    """Refuse more memory for the local arrays of a block's threads than the device has."""
+    """Refuse more memory for the local arrays of a block or a thread than the device has."""
+    available = record.limits.thread_local_bytes
+    if available is not None and of_thread > available:
+        raise InvalidDimensions(
+            f"kernel '{kernel}' asks for {of_thread} bytes of local arrays a thread; "
+            f"device '{record.name}' has {available}\n"
+            "  hint: keep such an array in global memory"
+        )
     available = record.limits.local_bytes
     if available is not None and of_thread * threads > available:
         most = available // of_thread

@@ -248,7 +248,84 @@ def in_nested_uniform_loops(out, n):
     out[sarek.global_idx.x] = total
 
 
+@accepted
+def before_a_variable_is_no_longer_the_same(out, x, n):
+    """What is assigned later counts later: the same variable, which loops hand on."""
+    t = sarek.global_idx.x
+    g = 0
+    for _ in range(n):
+        g += 1
+    if g > 2:
+        sarek.barrier()
+    for k in range(x[t]):
+        g += k
+    out[t] = g
+
+
+@accepted
+def after_a_variable_is_the_same_again(out, x, n):
+    t = sarek.global_idx.x
+    g = n
+    if x[t] > 0:
+        g = t
+    out[t] = g
+    g = n + 1
+    while g > 2:
+        sarek.barrier()
+        g -= 1
+
+
+@accepted
+def a_variable_set_anew_in_each_pass(out, x, n):
+    t = sarek.global_idx.x
+    for k in range(n):
+        g = k
+        if g > 1:
+            sarek.barrier()
+        if x[t] > k:
+            g += t
+        out[t] = g
+
+
 # --- refused --------------------------------------------------------------------------------------
+
+
+@refused("g > 2")
+def a_variable_of_the_pass_before(out, x, n):
+    """It is the same in the first pass alone."""
+    t = sarek.global_idx.x
+    g = n
+    for k in range(n):
+        if g > 2:
+            sarek.barrier()  # BUG
+        if x[t] > k:
+            g += t
+    out[t] = g
+
+
+@refused("g > 2")
+def a_variable_assigned_before_some_leave(out, x, n):
+    """Those that left a pass early have not set it anew."""
+    t = sarek.global_idx.x
+    g = t
+    for k in range(n):
+        if x[t] > k:
+            continue
+        g = n
+    if g > 2:
+        sarek.barrier()  # BUG
+    out[t] = g
+
+
+@refused("g > 2")
+def a_variable_set_anew_by_some(out, x, n):
+    t = sarek.global_idx.x
+    g = t
+    if x[t] > 0:
+        g = n
+    if g > 2:
+        sarek.barrier()  # BUG
+    out[t] = g
 
 
 @refused("t < n")

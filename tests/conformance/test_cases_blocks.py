@@ -216,9 +216,16 @@ def test_case_118_local_limit(device):
     """
     expected = [(t + 1) * 10000 + t * 3 + t for t in range(64)]
     gives(device, local_arrays(2**22 // 64), expected)
-    limit = sarek.device(device).record.limits.local_bytes
+    limits = sarek.device(device).record.limits
+    limit = limits.local_bytes
     out = np.full(64, 7, np.int32)
-    if limit is None:  # the driver knows how many threads it takes, of kernels of 4 MiB a thread
+    if limits.thread_local_bytes is not None:
+        most = limits.thread_local_bytes
+        with pytest.raises(
+            sarek.InvalidDimensions, match=rf"asks for {2**22} bytes .* a thread; .*has {most}"
+        ):
+            run(device, local_arrays(2**22), Launch(1, 64, (out,), ()))
+    elif limit is None:  # the driver knows how many threads it takes, of kernels of 4 MiB a thread
         with pytest.raises(sarek.InvalidDimensions, match=r"at most 1 threads.*\n.*memory is \d+"):
             run(device, local_arrays(2**22), Launch(1, 64, (out,), ()))
     else:

@@ -136,7 +136,7 @@ def test_without_wraparound_the_code_has_no_wrap(device):
     wrapping = sarek.kernel(around).source(device, *arguments)
     assert plain != wrapping
     if device in PRINTED:  # the index is cast to 32 bits on a GPU
-        assert re.search(r"x\[(\(int\))?at\[i\]\]", plain)
+        assert re.search(r"x\[(\(int\)at\[i\]|narrow_int\(at\[i\]\)|at\[i\])\]", plain)
         assert not re.search(r"x\[(\(int\))?at\[i\]\]", wrapping)
     if device == "interpreter":
         assert "wrap(x" in wrapping

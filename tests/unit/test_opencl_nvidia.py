@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
+from sarek_numba.capability import DeviceRecord, Limits
 from sarek_numba.codegen import cfamily
+from sarek_numba.errors import InvalidDimensions
 from sarek_numba.ir import build as b
 from sarek_numba.ir.nodes import (
     Coordinate,
     Expr,
+    FenceScope,
     Index,
+    MemFence,
     Stmt,
     Var,
     VarRef,
@@ -17,6 +23,7 @@ from sarek_numba.ir.nodes import (
     make_kernel,
 )
 from sarek_numba.ir.types import INT32, INT64, Scalar
+from sarek_numba.runtime.dimensions import check_local_bytes
 from sarek_opencl import nvidia
 from sarek_opencl.dialect import DIALECT
 
@@ -76,3 +83,21 @@ def test_the_index_in_the_grid_is_computed_in_32_bits_where_it_is_wanted_in_32()
         wide = fresh("x", INT64)
         text = _text(INT64, VarRef(wide), b.assign(wide, Index(coordinate, 1, INT64)), x=wide)
         assert function not in text
+
+
+def test_a_fence_for_the_device_is_that_of_ptx() -> None:
+    """One for the block is OpenCL's."""
+    x = b.Fresh()("x", INT32)
+    text = _text(INT32, VarRef(x), MemFence(FenceScope.DEVICE), x=x)
+    assert "    device_fence();" in text
+    assert 'asm volatile("membar.gl;"' in text
+    assert "device_fence" not in _text(INT32, VarRef(x), MemFence(FenceScope.BLOCK), x=x)
+
+
+def test_more_local_memory_than_a_thread_has_is_refused() -> None:
+    """However few threads the block has."""
+    limits = Limits(1024, (1024, 1024, 64), (9, 9, 9), 1, 1, thread_local_bytes=nvidia.LOCAL_BYTES)
+    record = DeviceRecord("n", "opencl", "jit", "n", (), limits, {})
+    check_local_bytes("k", nvidia.LOCAL_BYTES, 1024, record)
+    with pytest.raises(InvalidDimensions, match=r"asks for 524289 bytes .* a thread; .*has 524288"):
+        check_local_bytes("k", nvidia.LOCAL_BYTES + 1, 1, record)
