@@ -58,6 +58,7 @@ from sarek_numba.runtime.inspection import Card
 from sarek_numba.runtime.registry import Device, device
 from sarek_numba.runtime.signature import Signature, signature_of
 from sarek_numba.runtime.source import Source
+from sarek_numba.runtime.stream import Stream, check_stream
 
 _LATER_OPTIONS = {"fastmath": "float operations are exactly rounded here"}
 _MOST_SPECIALISATIONS = 64  # of one tuple of kinds, by captured values; the oldest is dropped
@@ -139,7 +140,7 @@ class Dispatcher:
         grid: Any,
         block: Any,
         device: str | Device | None = None,
-        stream: None = None,
+        stream: Stream | None = None,
         shared_bytes: int = 0,
         **named: Any,
     ) -> None:
@@ -168,7 +169,7 @@ class Dispatcher:
         target = device(which)
         check_limits(name, grid, block, target.record)
         check_most_threads(name, block, self.hints.max_threads)
-        launching.check_stream(name, configuration.stream)
+        stream = check_stream(name, configuration.stream, target)
         wide = arguments.arrangement.reach >= 2**31 or needs_wide_indices(grid, block)
         warp_width = target.record.limits.warp_width_for(settings.warp_width())
         covered = recording.current() is not None and target.driver.target is None
@@ -177,7 +178,7 @@ class Dispatcher:
         launching.check_local(target, analysed, block)
         launching.check(target, analysed, arguments, shared_bytes)
         if run:
-            launching.launch(target, analysed, arguments, grid, block, shared_bytes)
+            launching.launch(target, analysed, arguments, grid, block, shared_bytes, stream)
 
     # --- specialising
 

@@ -13,8 +13,8 @@ from sarek_numba.runtime.cache import clear_launch_cache, counters
 from sarek_numba.runtime.external import detect_language, load_source
 from sarek_numba.runtime.handmade import launch_ir
 from sarek_numba.runtime.languages import Language
-from sarek_numba.runtime.launch import check_stream
 from sarek_numba.runtime.registry import Device, device
+from sarek_numba.runtime.stream import Stream, check_stream
 from sarek_numba.runtime.vector import Vector
 from sarek_numba.settings import simulated_warp_width
 
@@ -82,7 +82,7 @@ def run_vectors(
     block: Any,
     grid: Any,
     shared_bytes: int = 0,
-    stream: None = None,
+    stream: Stream | None = None,
 ) -> None:
     """Launch a kernel in Sarek IR, with one argument for each argument that it has.
 
@@ -109,18 +109,27 @@ def run_source(
     grid: Any,
     shared_bytes: int = 0,
     inject_lengths: bool = True,
-    stream: None = None,
+    stream: Stream | None = None,
 ) -> None:
     """Launch the kernel `name` of a source in a language of the device.
 
     Arrays and vectors are contiguous; each is followed by its number of elements as an int32,
     unless `inject_lengths` is False. Those that are not read-only count as written. Raises
     UnsupportedLanguage, ArgumentCountError, ArgumentTypeError, LengthOverflow, InvalidDimensions,
-    SourceCompilationError, BackendError.
+    StreamError, SourceCompilationError, BackendError.
     """
-    check_stream(name, stream)
+    target = device(which)
     external.run_source(
-        device(which), source, language, name, args, block, grid, shared_bytes, inject_lengths
+        target,
+        source,
+        language,
+        name,
+        args,
+        block,
+        grid,
+        shared_bytes,
+        inject_lengths,
+        check_stream(name, stream, target),
     )
 
 
@@ -133,7 +142,7 @@ def run_source_file(
     grid: Any,
     shared_bytes: int = 0,
     inject_lengths: bool = True,
-    stream: None = None,
+    stream: Stream | None = None,
 ) -> None:
     """`run_source` of a file, whose suffix tells the language. Raises InvalidFile too."""
     language = detect_language(path)
@@ -190,4 +199,5 @@ def device_buffer(vector: Vector, which: Where = None) -> Any:
             f"the vector has no buffer on {target.record.name}: {reason}\n"
             "  hint: v.to(device) brings it to a device with memory of its own"
         )
+    vector._storage.settle(*vector._span(vector._array), "buffer", written=True)
     return memory.handle(held)

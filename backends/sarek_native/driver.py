@@ -25,8 +25,9 @@ from sarek_numba.codegen.target import Target
 from sarek_numba.errors import SourceCompilationError
 from sarek_numba.ir.nodes import Kernel
 from sarek_numba.passes import optimise
-from sarek_numba.runtime.device import Bytes, DeviceMemory
+from sarek_numba.runtime.device import Bytes, DeviceMemory, Queues
 from sarek_numba.runtime.languages import Externals
+from sarek_numba.runtime.work import AT_ONCE
 
 # Lanes by the bits of the machine's vectors. More than one register of float32 for each value hides
 # latency, but spills where there are only 16 registers (n-body, tiled product: 1.4 times slower).
@@ -118,11 +119,13 @@ class NativeDriver:
     record: DeviceRecord
     memory: DeviceMemory | None
     externals: Externals | None
+    queues: Queues | None
 
     def __init__(self) -> None:
         self.target = TARGET
         self.memory = None
         self.externals = None
+        self.queues = AT_ONCE
         self.record = self._record()
 
     @cached_property

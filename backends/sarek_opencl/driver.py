@@ -120,20 +120,22 @@ def compile_program(context: Any, device: Any, source: str, options: Sequence[st
             ) from error
 
 
-def run(
+def start(
     queue: Any,
     kernel: Any,
     lock: threading.Lock,
     grid: Dimensions,
     block: Dimensions,
     arguments: Sequence[Any],
-) -> None:
-    """Launch a kernel and wait; its arguments are set under `lock`. Raises the driver's error."""
+) -> Any:
+    """Give a kernel to a queue; its arguments are set under `lock`. Gives the event.
+
+    Raises the driver's error.
+    """
     total = (grid[0] * block[0], grid[1] * block[1], grid[2] * block[2])
     with lock:
         kernel.set_args(*arguments)
-        event = load().enqueue_nd_range_kernel(queue, kernel, total, block)
-    event.wait()
+        return load().enqueue_nd_range_kernel(queue, kernel, total, block)
 
 
 @contextmanager

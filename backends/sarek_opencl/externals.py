@@ -86,12 +86,25 @@ class OpenCLExternal:
         self, grid: Dimensions, block: Dimensions, shared_bytes: int, arguments: Sequence[Any]
     ) -> None:
         """See `sarek_numba.runtime.languages.External`; shared bytes are a last parameter."""
+        mark = self.enqueue(self._owner.queue, grid, block, shared_bytes, arguments)
+        with driver.check("a launch", self._owner.device):
+            mark.wait()
+
+    def enqueue(
+        self,
+        handle: Any,
+        grid: Dimensions,
+        block: Dimensions,
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> Any:
+        """See `sarek_numba.runtime.languages.External`."""
         cl, device = driver.load(), self._owner.device
         ready = [a.memory if isinstance(a, Buffer | Part) else a for a in arguments]
         if shared_bytes:
             ready.append(cl.LocalMemory(shared_bytes))
         try:
-            driver.run(self._owner.queue, self._kernel, self._lock, grid, block, ready)
+            return driver.start(handle, self._kernel, self._lock, grid, block, ready)
         except cl.Error as error:
             if error.code == cl.status_code.INVALID_WORK_GROUP_SIZE:
                 raise InvalidDimensions(

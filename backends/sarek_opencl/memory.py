@@ -91,7 +91,7 @@ class OpenCLMemory:
         view.base.release(queue).wait()
 
     def part(self, buffer: Held, first: int, last: int, *, written: bool) -> Part:
-        """The buffer itself, a sub-buffer, or, where none may begin there, a copy."""
+        """The buffer itself, a sub-buffer, or, where none may begin there, room for a copy."""
         cl, owner = driver.load(), self._owner
         size = last - first
         with driver.check("taking a part of a buffer", owner.device, size):
@@ -100,24 +100,29 @@ class OpenCLMemory:
             if first % self._alignment == 0:
                 return Part(buffer.buffer.get_sub_region(first, size), buffer, size)
             copy = cl.Buffer(owner.context, cl.mem_flags.READ_WRITE, size)
-            cl.enqueue_copy(owner.queue, copy, buffer.buffer, byte_count=size, src_offset=first)
             return Part(copy, buffer, size, first, written)
 
-    def end_part(self, part: Part) -> None:
+    def begin_part(self, part: Part, handle: Any = None) -> None:
+        """Fill a copy."""
+        if part.copied is not None:
+            self._copy(part, part.memory, part.whole.buffer, 0, part.copied, handle)
+
+    def end_part(self, part: Part, handle: Any = None) -> bool:
         """Bring what was written to a copy back to where it belongs."""
-        if part.memory is part.whole.buffer:
-            return
+        if part.copied is None or not part.written:
+            return False
+        self._copy(part, part.whole.buffer, part.memory, part.copied, 0, handle)
+        return True
+
+    def _copy(self, part: Part, to: Any, of: Any, at: int, begin: int, handle: Any) -> None:
         cl, owner = driver.load(), self._owner
-        with driver.check("writing a part of a buffer", owner.device, part.size):
-            if part.copied is not None and part.written:
-                cl.enqueue_copy(
-                    owner.queue,
-                    part.whole.buffer,
-                    part.memory,
-                    byte_count=part.size,
-                    dst_offset=part.copied,
-                ).wait()
-            part.memory.release()
+        queue = handle or owner.queue
+        with driver.check("copying a part of a buffer", owner.device, part.size):
+            done = cl.enqueue_copy(
+                queue, to, of, byte_count=part.size, dst_offset=at, src_offset=begin
+            )
+            if handle is None:
+                done.wait()
 
     def handle(self, buffer: Held) -> Any:
         """The `pyopencl.Buffer`."""

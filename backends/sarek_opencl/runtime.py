@@ -21,12 +21,19 @@ from sarek_numba.codegen.target import Target
 from sarek_numba.errors import InvalidDimensions
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.types import Scalar
-from sarek_numba.runtime.device import BackendUnavailable, Bytes, DeviceMemory, Dimensions
+from sarek_numba.runtime.device import (
+    BackendUnavailable,
+    Bytes,
+    DeviceMemory,
+    Dimensions,
+    Queues,
+)
 from sarek_numba.runtime.languages import Externals
 from sarek_opencl import driver, intel, nvidia, pocl
 from sarek_opencl.dialect import DIALECT, without_extended_atomics
 from sarek_opencl.externals import OpenCLExternals
 from sarek_opencl.memory import Buffer, OpenCLMemory, Part
+from sarek_opencl.queues import OpenCLQueues
 from sarek_opencl.record import build_options, has_extended_atomics, record_of
 
 _PLATFORMS = {
@@ -84,6 +91,19 @@ class OpenCLProgram:
         """See `sarek_numba.runtime.device.Program`."""
         if 0 in grid or 0 in block:
             return
+        mark = self.enqueue(self._owner.queue, grid, block, shared_bytes, arguments)
+        with driver.check("a launch", self._owner.device):
+            mark.wait()
+
+    def enqueue(
+        self,
+        handle: Any,
+        grid: Dimensions,
+        block: Dimensions,
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> Any:
+        """See `sarek_numba.runtime.device.QueuedProgram`."""
         threads = block[0] * block[1] * block[2]
         if threads > self._block_limit:
             raise InvalidDimensions(
@@ -92,12 +112,12 @@ class OpenCLProgram:
                 f"  note: its private memory is {self._private_bytes} bytes there "
                 "(CL_KERNEL_PRIVATE_MEM_SIZE), local arrays included"
             )
-        cl, kernel, queue = self._cl, self._kernel, self._owner.queue
+        cl, kernel = self._cl, self._kernel
         ready = [a.memory if isinstance(a, Buffer | Part) else a for a in arguments]
         if self._dynamic_shared:
             ready.append(cl.LocalMemory(max(8, shared_bytes)))
         try:
-            driver.run(queue, kernel, self._lock, grid, block, ready)
+            return driver.start(handle, kernel, self._lock, grid, block, ready)
         except cl.Error as error:
             if error.code == cl.status_code.OUT_OF_RESOURCES and threads > nvidia.SAFE_BLOCK:
                 raise InvalidDimensions(
@@ -122,6 +142,7 @@ class OpenCLDriver:
         self.options = build_options(device)
         self.memory: DeviceMemory | None = OpenCLMemory(self)
         self.externals: Externals | None = OpenCLExternals(self)
+        self.queues: Queues | None = OpenCLQueues(self)
         self._programs: dict[str, OpenCLProgram] = {}
         self._lock = threading.RLock()
         self._context: Any = None

@@ -32,8 +32,9 @@ from sarek_numba.codegen.target import Target
 from sarek_numba.ir.nodes import AtomicOp, Kernel, ParamDecl
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.warps import WARP_WIDTHS
-from sarek_numba.runtime.device import DeviceMemory, Dimensions, Driver
+from sarek_numba.runtime.device import DeviceMemory, Dimensions, Driver, Queues
 from sarek_numba.runtime.languages import Externals
+from sarek_numba.runtime.work import AT_ONCE
 
 _EVIDENCE = "by construction: the interpreter is the meaning of the IR"
 _ATOMIC_SCALARS = (
@@ -106,6 +107,7 @@ class InterpreterDriver:
         self.target: Target | None = None
         self.memory: DeviceMemory | None = None
         self.externals: Externals | None = None
+        self.queues: Queues | None = AT_ONCE
 
     def prepare(self, kernel: Kernel) -> InterpreterProgram:
         return InterpreterProgram(kernel, self.source(kernel))

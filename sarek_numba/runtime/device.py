@@ -43,6 +43,59 @@ class Program(Protocol):
         ...
 
 
+class QueuedProgram(Program, Protocol):
+    """A program of a device with queues, other than those of `runtime.work.AT_ONCE`."""
+
+    def enqueue(
+        self,
+        handle: Any,
+        grid: Dimensions,
+        block: Dimensions,
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> Any:
+        """Give the kernel to a queue and return its mark; the arguments live until it is done.
+
+        Raises InvalidDimensions, BackendError.
+        """
+        ...
+
+
+class Queues(Protocol):
+    """How a device does work in an order, beside what it does for launches that wait.
+
+    A handle is the device's own queue, a mark its way to tell that work is done.
+    """
+
+    def open(self) -> Any:
+        """A new queue; its work is done in the order in which it is given."""
+        ...
+
+    def mark(self, handle: Any) -> Any:
+        """A mark behind everything that the queue was given."""
+        ...
+
+    def follow(self, handle: Any, mark: Any) -> None:
+        """What the queue is given from now on begins after a mark of another of this device."""
+        ...
+
+    def submit(self, handle: Any) -> None:
+        """Have the device begin with everything that the queue was given."""
+        ...
+
+    def status(self, mark: Any) -> int:
+        """0 if the work is done, less if it failed, more if it is not done yet."""
+        ...
+
+    def wait(self, mark: Any) -> None:
+        """Return when the work before a mark is done. Raises BackendError."""
+        ...
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        """The milliseconds from one mark to another; both are done."""
+        ...
+
+
 class DeviceMemory(Protocol):
     """Memory of a device's own, in which copies of host memory stay from launch to launch."""
 
@@ -62,11 +115,18 @@ class DeviceMemory(Protocol):
         ...
 
     def part(self, buffer: Any, first: int, last: int, *, written: bool) -> Any:
-        """What a launch is given for some bytes of a buffer; `end_part` follows the launch."""
+        """What a launch is given for some bytes of a buffer: `begin_part`, the launch, `end_part`.
+
+        Neither of these waits, on a queue of `Queues` or, of None, on that of launches that wait.
+        """
         ...
 
-    def end_part(self, part: Any) -> None:
-        """End the use of a part; what was written to it is in the buffer then."""
+    def begin_part(self, part: Any, handle: Any = None) -> None:
+        """Bring the bytes to the part, where it is memory of its own."""
+        ...
+
+    def end_part(self, part: Any, handle: Any = None) -> bool:
+        """Bring what was written to where it belongs; whether the queue was given work for it."""
         ...
 
     def release(self, buffer: Any) -> None:
@@ -82,13 +142,14 @@ class Driver(Protocol):
     """One device. `target` is None where a kernel runs as lowered, before any pass.
 
     `memory` is None where the device works on host memory itself, `externals` where it compiles no
-    kernels of others.
+    kernels of others, `queues` where it has no streams.
     """
 
     record: DeviceRecord
     target: Target | None
     memory: DeviceMemory | None
     externals: Externals | None
+    queues: Queues | None
 
     def prepare(self, kernel: Kernel) -> Program:
         """Compile a lowered, verified kernel: passes, emission, the device's compiler."""

@@ -25,9 +25,11 @@ from sarek_numba.errors import (
 from sarek_numba.runtime.arguments import Arguments, describe
 from sarek_numba.runtime.cache import Memo, count
 from sarek_numba.runtime.dimensions import check_limits, dimensions, shared_size
+from sarek_numba.runtime.enqueue import enqueue
 from sarek_numba.runtime.languages import External, Externals, Language
 from sarek_numba.runtime.memory import bound_regions
 from sarek_numba.runtime.registry import Device
+from sarek_numba.runtime.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ def run_source(
     grid: Any,
     shared_bytes: int,
     inject_lengths: bool,
+    stream: Stream | None = None,
 ) -> None:
     """Check, compile and launch; see `sarek_numba.execute.run_source`."""
     externals = target.driver.externals
@@ -114,21 +117,32 @@ def run_source(
     arrays = [arguments.values[position] for position in arguments.arrays]
     every = set(range(len(arrays)))
     written = {k for k in every if arrays[k].flags.writeable}
-    with bound_regions(
-        target.driver, arguments.arrangement, arrays, every, written, arguments.storages
-    ) as buffers:
+
+    def parameters(buffers: Sequence[Any]) -> list[Any]:
         count("launches")
-        external.launch(
-            blocks,
-            threads,
-            shared,
-            [
-                buffers[arguments.placement(each.position).region]
-                if isinstance(each, _Array)
-                else each
-                for each in given
-            ],
-        )
+        return [
+            buffers[arguments.placement(each.position).region] if isinstance(each, _Array) else each
+            for each in given
+        ]
+
+    arrangement, storages = arguments.arrangement, arguments.storages
+    if stream is None or stream.runs_at_once:
+        with bound_regions(target.driver, arrangement, arrays, every, written, storages) as buffers:
+            external.launch(blocks, threads, shared, parameters(buffers))
+        return
+    queue = stream.queue
+    enqueue(
+        target.driver,
+        queue,
+        arrangement,
+        arrays,
+        every,
+        written,
+        storages,
+        lambda buffers: external.enqueue(
+            queue.handle, blocks, threads, shared, parameters(buffers)
+        ),
+    )
 
 
 def _compile(externals: Externals, language: Language, source: str | bytes, name: str) -> External:

@@ -16,6 +16,7 @@ from sarek_numba.runtime.arguments import Kind, PythonNumber, describe, in_words
 from sarek_numba.runtime.cache import Memo
 from sarek_numba.runtime.dimensions import check_limits, dimensions, shared_size
 from sarek_numba.runtime.registry import Device
+from sarek_numba.runtime.stream import check_stream
 
 _analysed: Memo[launching.Analysed] = Memo()  # by the identity of a kernel, which they keep
 
@@ -45,9 +46,9 @@ def launch_ir(
     check_limits(name, blocks, threads, target.record)
     analysed = _analysed.get(id(kernel), lambda: _analyse(kernel, names))
     launching.check_warps(target, analysed, threads)
-    launching.check_stream(name, stream)
+    on = check_stream(name, stream, target)
     launching.check(target, analysed, arguments, shared)
-    launching.launch(target, analysed, arguments, blocks, threads, shared)
+    launching.launch(target, analysed, arguments, blocks, threads, shared, on)
 
 
 def _analyse(kernel: Kernel, names: Sequence[str]) -> launching.Analysed:

@@ -42,6 +42,17 @@ class External(Protocol):
         """Run it; returns when it is done. Raises BackendError."""
         ...
 
+    def enqueue(
+        self,
+        handle: Any,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> Any:
+        """Give it to a queue and return its mark, as `QueuedProgram.enqueue`."""
+        ...
+
 
 class Externals(Protocol):
     """What compiles such kernels for one device."""

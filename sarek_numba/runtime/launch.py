@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 from sarek_numba import capability
-from sarek_numba.errors import InvalidArgument, InvalidDimensions, LengthOverflow, StreamError
+from sarek_numba.errors import InvalidArgument, InvalidDimensions, LengthOverflow
 from sarek_numba.ir.effects import arguments as arguments_of
 from sarek_numba.ir.effects import effects_of
 from sarek_numba.ir.layout import array_layout
@@ -32,14 +32,16 @@ from sarek_numba.passes.report import Reporting, reporting
 from sarek_numba.runtime import report
 from sarek_numba.runtime.arguments import Arguments, Filler, fillers
 from sarek_numba.runtime.cache import Memo, count
-from sarek_numba.runtime.device import Bytes, Dimensions, Program
+from sarek_numba.runtime.device import Bytes, Dimensions, Program, QueuedProgram
 from sarek_numba.runtime.dimensions import check_local_bytes, check_shared
 from sarek_numba.runtime.dump import dump
+from sarek_numba.runtime.enqueue import enqueue
 from sarek_numba.runtime.memory import bound_regions, repeats_elements
 from sarek_numba.runtime.overlap import check_apart
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.rejected import explained
 from sarek_numba.runtime.source import Source
+from sarek_numba.runtime.stream import Stream
 
 _INT32_ELEMENTS = 2**31
 
@@ -158,8 +160,11 @@ def launch(
     grid: Dimensions,
     block: Dimensions,
     shared_bytes: int,
+    stream: Stream | None = None,
 ) -> None:
     """Run a checked kernel; when this returns, what it wrote is in the arrays.
+
+    On a stream what it wrote to vectors is there later.
 
     Raises BackendError, OracleError.
     """
@@ -173,15 +178,32 @@ def launch(
     driver = device.driver
     reported = _reporting_on(device, analysed)
     memory = None if reported is None else report.new_buffer()
-    with ExitStack() as stack:
-        own = _bound_report(device, memory, stack)
-        regions = bound_regions(
-            driver, arguments.arrangement, arrays, read, written, arguments.storages
-        )
-        buffers = [*stack.enter_context(regions), *own]
-        filled = [fill(arguments, buffers, shared_bytes) for fill in prepared.fillers]
+
+    def filled(buffers: Sequence[Any]) -> list[Any]:
         count("launches")
-        program.launch(grid, block, shared_bytes, filled)
+        return [fill(arguments, buffers, shared_bytes) for fill in prepared.fillers]
+
+    if stream is None or stream.runs_at_once:
+        with ExitStack() as stack:
+            own = _bound_report(device, memory, stack)
+            regions = bound_regions(
+                driver, arguments.arrangement, arrays, read, written, arguments.storages
+            )
+            buffers = [*stack.enter_context(regions), *own]
+            program.launch(grid, block, shared_bytes, filled(buffers))
+    else:
+        queued, handle = cast(QueuedProgram, program), stream.queue.handle
+        enqueue(
+            driver,
+            stream.queue,
+            arguments.arrangement,
+            arrays,
+            read,
+            written,
+            arguments.storages,
+            lambda buffers: queued.enqueue(handle, grid, block, shared_bytes, filled(buffers)),
+            memory,
+        )
     if reported is not None and memory is not None:
         report.settle(analysed.kernel.name, reported.sites, memory, grid, block)
 
@@ -217,16 +239,6 @@ def _kernel_on(device: Device, analysed: Analysed) -> Kernel:
 
 
 # --- checks ---------------------------------------------------------------------------------------
-
-
-def check_stream(kernel: str, stream: object) -> None:
-    """Refuse a stream: no backend of this version has them, and none is silently ignored."""
-    if stream is not None:
-        raise StreamError(
-            f"kernel '{kernel}': stream {stream!r} is refused: this version has no streams\n"
-            "  hint: leave the stream out; a launch has finished when it returns",
-            reason="unsupported",
-        )
 
 
 def check_local(device: Device, analysed: Analysed, block: Dimensions) -> None:

@@ -10,7 +10,7 @@ are not aligned to it) go through an aligned copy, which is written back after t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import combinations
@@ -273,6 +273,10 @@ class _HostBytes:
         }
 
 
+Hold = Callable[[DeviceMemory, Storage, int, int, bool, ExitStack], Any]
+"""Gives what stands for bytes of a storage, first to last, in a launch that may write them."""
+
+
 @contextmanager
 def bound_regions(
     driver: Driver,
@@ -281,13 +285,16 @@ def bound_regions(
     read: Set[int],
     written: Set[int],
     storages: Mapping[int, Storage] = MappingProxyType({}),
+    hold: Hold | None = None,
 ) -> Iterator[list[Any]]:
     """Bind every region to the device; on leaving, what was written is in the arrays.
 
     `read` and `written` are the positions of the arrays that the kernel reads and writes;
     `storages` has the memory of those that are vectors, which stays on the device. Gives one buffer
-    for each region. Launches that share a vector wait for each other.
+    for each region. Launches that share a vector wait for each other. `hold` gives the buffer of a
+    vector where the device keeps it.
     """
+    hold = hold or _held
     with ExitStack() as stack:
         for storage in sorted(set(storages.values()), key=id):
             stack.enter_context(storage.lock)
@@ -299,10 +306,11 @@ def bound_regions(
             if vector is not None:
                 storage, first, last = vector
                 if driver.memory is not None and region.staging is None:
-                    buffers.append(_held(driver.memory, storage, first, last, is_written, stack))
+                    buffers.append(hold(driver.memory, storage, first, last, is_written, stack))
                     continue
                 storage.fetch(first, last)
                 if is_written:
+                    storage.claim(first, last)
                     stack.callback(storage.wrote, first, last)
             memory = _memory(region, arrays, is_written)
             if region.staging and is_written:
@@ -331,6 +339,7 @@ def _held(
     if first == last:
         first = last = 0
     part = memory.part(storage.send(memory, first, last), first, last, written=written)
+    memory.begin_part(part)
     if written:
         stack.callback(storage.written_on, memory, first, last)
     stack.callback(memory.end_part, part)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from sarek_numba import settings
 from sarek_numba.capability import Capability, DeviceRecord, Limits, Verdict, fact_of
@@ -26,6 +27,10 @@ from sarek_numba.errors import UnknownDevice
 from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.runtime.device import Backend, BackendUnavailable, Driver
+from sarek_numba.runtime.work import finish_all
+
+if TYPE_CHECKING:
+    from sarek_numba.runtime.stream import Stream
 
 ENTRY_POINT_GROUP = "sarek_numba.backends"
 ORDER = ("cuda", "hip", "opencl", "vulkan", "metal", "native", "interpreter")
@@ -80,8 +85,15 @@ class Device:
         )
         return fact_of(capability, self.record).verdict is Verdict.AVAILABLE
 
+    def stream(self) -> Stream:
+        """A new stream. Raises StreamError with reason "unsupported" on a device that has none."""
+        from sarek_numba.runtime.stream import Stream
+
+        return Stream(self)
+
     def synchronize(self) -> None:
-        """Wait for the work of this device. None is pending: a launch returns when it is done."""
+        """Wait for all work of this device, on whatever stream. Raises BackendError."""
+        finish_all(self.driver.queues, "synchronize")
 
     def __repr__(self) -> str:
         return f"<sarek device {self.name}: {self.record.description}>"

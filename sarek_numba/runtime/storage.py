@@ -3,7 +3,7 @@
 Each byte is current in one place at least: on the host, on devices, or on several of them. A place
 that needs a byte gets it from one that has it; whoever writes a byte is the only place that has it
 then. So data moves when it must, and only as much of it as is not there. Devices that work on host
-memory itself are the host.
+memory itself are the host. What moves or changes bytes waits for the work that uses them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from sarek_numba.runtime.cache import count
 from sarek_numba.runtime.device import Bytes, DeviceMemory
 from sarek_numba.runtime.extents import Extents
+from sarek_numba.runtime.work import Uses, Work, WorkQueue
 
 _PAGE = 4096  # at which devices take host memory without a copy of their own
 
@@ -30,6 +31,7 @@ class Storage:
         self.lock = threading.RLock()
         self._on_host = Extents((0, host.size))
         self._copies: dict[DeviceMemory, _Copy] = {}
+        self._uses = Uses()
         self._release = weakref.finalize(self, _release, self._copies)
 
     @classmethod
@@ -44,11 +46,32 @@ class Storage:
         """The host address of the first byte."""
         return int(self.host.ctypes.data)
 
+    # --- work -------------------------------------------------------------------------------------
+
+    def settle(self, first: int, last: int, why: str, *, written: bool) -> None:
+        """Wait for the work that must be done before bytes are read, or `written`."""
+        with self.lock:
+            if self._uses:
+                for work in self._uses.conflicting(first, last, written):
+                    work.wait(why)
+
+    def put_behind(self, queue: WorkQueue, first: int, last: int, *, written: bool) -> None:
+        """Have a queue go on after the work that must be done before it reads, or writes, bytes."""
+        with self.lock:
+            for work in self._uses.conflicting(first, last, written):
+                queue.follow(work, "order")
+
+    def used_by(self, work: Work, first: int, last: int, *, written: bool) -> None:
+        """Work uses bytes, behind all that it had to be put behind."""
+        with self.lock:
+            self._uses.add(first, last, written, work)
+
     # --- the host ---------------------------------------------------------------------------------
 
     def fetch(self, first: int, last: int) -> None:
         """Make bytes current on the host."""
         with self.lock:
+            self.settle(first, last, "host read", written=False)
             for start, end in self._on_host.missing(first, last):
                 self._fetch_missing(start, end)
 
@@ -62,8 +85,12 @@ class Storage:
                     self._on_host.add(a, b)
         assert self._on_host.covers(first, last), "every byte is current somewhere"
 
+    def claim(self, first: int, last: int) -> None:
+        """The host is about to write bytes: wait for all work that uses them."""
+        self.settle(first, last, "host write", written=True)
+
     def wrote(self, first: int, last: int) -> None:
-        """The host has written bytes: no other place has them now."""
+        """The host has written bytes, which it claimed before: no other place has them now."""
         with self.lock:
             for copy in self._copies.values():
                 copy.current.remove(first, last)
@@ -71,9 +98,16 @@ class Storage:
 
     # --- devices ----------------------------------------------------------------------------------
 
-    def send(self, memory: DeviceMemory, first: int, last: int) -> Any:
-        """Make bytes current in a device's memory; its buffer, which is for all bytes."""
+    def send(
+        self, memory: DeviceMemory, first: int, last: int, queue: WorkQueue | None = None
+    ) -> Any:
+        """Make bytes current in a device's memory; its buffer, which is for all bytes.
+
+        Waits for the work that uses them unless it is for a queue, which is put behind that.
+        """
         with self.lock:
+            if queue is None:
+                self.settle(first, last, "transfer", written=True)
             copy = self._copies.get(memory)
             if copy is None:
                 copy = self._copies[memory] = _Copy(memory.hold(self.host))
@@ -103,6 +137,7 @@ class Storage:
     def free(self, memory: DeviceMemory | None = None) -> None:
         """Give up the copy on a device, or on all; what only it has comes to the host first."""
         with self.lock:
+            self.settle(0, self.host.size, "free", written=True)
             for each in [memory] if memory is not None else list(self._copies):
                 copy = self._copies.get(each)
                 if copy is None:

@@ -132,6 +132,7 @@ class Vector:
             given = np.array(value) if isinstance(value, Vector) else value  # it may be this memory
             if changed is self._array or not changed.flags.forc:
                 self._fetch(changed)  # bytes between those that are written stay as they are
+            self._storage.claim(*self._span(changed))
             self._array[index] = given
             self._storage.wrote(*self._span(changed))
 
@@ -143,6 +144,7 @@ class Vector:
         """
         self._check_writable()
         with self._storage.lock:
+            self._storage.claim(*self._span(self._array))
             try:
                 yield self._fetch(self._array)
             finally:
@@ -235,6 +237,7 @@ class Vector:
         """The elements on the host, for a consumer that may write them."""
         exported = self._fetch(self._array)
         if not self.readonly:
+            self._storage.claim(*self._span(self._array))
             self._storage.wrote(*self._span(self._array))
         return exported.__dlpack__(**options)
 

@@ -100,6 +100,7 @@ class _CheckingDriver:
         self.record = interpreter.record
         self.memory = interpreter.driver.memory
         self.externals = interpreter.driver.externals
+        self.queues = interpreter.driver.queues
         self.target = interpreter.driver.target
 
     def prepare(self, kernel: Kernel) -> Program:

@@ -74,6 +74,7 @@ class FakeDriver:
     target: Target | None = Target("fake")
     memory: Any = None
     externals: Any = None
+    queues: Any = None
     events: list[Any] = field(default_factory=list)
     arguments: list[Any] = field(default_factory=list)
     behaviour: Callable[..., None] | None = None

@@ -15,7 +15,6 @@ import sarek_numba as sarek
 from sarek_numba import capability, errors
 from sarek_numba.ir.needs import Need
 from sarek_numba.ir.types import Scalar
-from sarek_numba.runtime.launch import check_stream
 from sarek_numba.span import Span
 from tests.unit.fake_backend import fake_device, record
 
@@ -58,7 +57,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "ArgumentTypeError": lambda: scale[1, 8](OUT, OUT.astype(">f4")),
     "InvalidDimensions": lambda: scale[1, (16, 17)](OUT, OUT),
     "InvalidArgument": _write_broadcast,
-    "StreamError": lambda: check_stream("scale", 7),
+    "StreamError": lambda: scale[1, 8, 7](OUT, OUT),
     "UnknownDevice": lambda: sarek.device("fake:2"),
     "CapabilityError": _refuse_float64,
     "TypingError": _refuse_operation,

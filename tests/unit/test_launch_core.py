@@ -241,18 +241,6 @@ def test_needs_are_those_of_the_kernel_as_the_device_runs_it(
     assert counters.launches == 1
 
 
-def test_stream_is_refused() -> None:
-    """There are none in this version, and none is ignored."""
-    launching.check_stream("k", None)
-    with pytest.raises(errors.StreamError) as error:
-        launching.check_stream("k", 0)
-    assert error.value.reason == "unsupported"
-    assert str(error.value) == (
-        "kernel 'k': stream 0 is refused: this version has no streams\n"
-        "  hint: leave the stream out; a launch has finished when it returns"
-    )
-
-
 def test_static_shared_bytes_come_from_constant_sizes() -> None:
     """The dynamic region has no size of its own."""
     analysed = launching.analyse(copy_kernel(shared=10), NAMES)

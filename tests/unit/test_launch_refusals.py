@@ -301,7 +301,7 @@ CASES: dict[str, tuple[type[Exception], Callable[[], Any], str]] = {
     "a stream": (
         errors.StreamError,
         lambda: scale[1, 8, 7](OUT, X),
-        "kernel 'scale': stream 7 is refused: this version has no streams\n"
+        "kernel 'scale': stream 7 is refused: device 'fake:0' has none\n"
         "  hint: leave the stream out; a launch has finished when it returns",
     ),
     "unknown device": (

@@ -1,7 +1,8 @@
 """Vectors against a model: whatever is done to them, and wherever, no datum is lost or stale.
 
-Rules write on the host, launch on every device, move, free, take sub-vectors and drop them; the
-model is a plain NumPy array. `python -m tests.unit.test_vector_machine STEPS` runs longer.
+Rules write on the host, launch on every device and on streams of it, move, free, take sub-vectors
+and drop them; the model is a plain NumPy array. `python -m tests.unit.test_vector_machine STEPS`
+runs longer.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ import sarek_numba as sarek
 DEVICES = [device.name for device in sarek.devices()]
 LENGTH = 40
 
+STREAMS = [  # of each device the launches that wait, and two streams
+    (name, stream)
+    for name in DEVICES
+    for stream in (None, sarek.device(name).stream(), sarek.device(name).stream())
+]
+
 devices = st.sampled_from(DEVICES)
+streams = st.sampled_from(STREAMS)
 places = st.integers(0, LENGTH - 1)
 
 
@@ -98,27 +106,32 @@ class VectorMachine(RuleBasedStateMachine):
         left[0][:count] = right[0][:count]
         left[1][:count] = right[1][:count].copy()
 
-    @rule(pair=vectors, other=vectors, device=devices, n=st.integers(-9, 9))
-    def launch_add(self, pair: tuple, other: tuple, device: str, n: int) -> None:
+    @rule(pair=vectors, other=vectors, on=streams, n=st.integers(-9, 9))
+    def launch_add(self, pair: tuple, other: tuple, on: tuple, n: int) -> None:
         (vector, model), (right, values) = pair, other
         if np.shares_memory(model, values):  # the threads would race
             right, values = right.copy(), values.copy()
-        add.launch(vector, right, n, grid=2, block=32, device=device)
+        add.launch(vector, right, n, grid=2, block=32, device=on[0], stream=on[1])
         model += values[np.arange(len(model)) % len(values)] + n
 
-    @rule(pair=vectors, device=devices, n=st.integers(-9, 9))
-    def launch_write_some(self, pair: tuple, device: str, n: int) -> None:
+    @rule(pair=vectors, on=streams, n=st.integers(-9, 9))
+    def launch_write_some(self, pair: tuple, on: tuple, n: int) -> None:
         vector, model = pair
-        write_some.launch(vector, n, grid=2, block=32, device=device)
+        write_some.launch(vector, n, grid=2, block=32, device=on[0], stream=on[1])
         model[::3] = n
 
-    @rule(pair=vectors, device=devices)
-    def launch_read(self, pair: tuple, device: str) -> None:
-        vector, model = pair
+    @rule(pair=vectors, on=streams)
+    def launch_read(self, pair: tuple, on: tuple) -> None:
+        (vector, model), (device, stream) = pair, on
         total = np.zeros(1, np.int64)
-        read.launch(total, vector, grid=1, block=1, device=device)
+        read.launch(total, vector, grid=1, block=1, device=device, stream=stream)
         assert total[0] == (model * np.arange(1, len(model) + 1)).sum()
         assert vector.is_current(device)
+
+    @rule(first=streams, second=streams)
+    def order(self, first: tuple, second: tuple) -> None:
+        if first[1] and second[1]:
+            first[1].wait(second[1].record())
 
     @rule(pair=vectors, device=devices)
     def move(self, pair: tuple, device: str) -> None:
