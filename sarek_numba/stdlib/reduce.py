@@ -22,7 +22,7 @@ LANES = 16  # threads on a CPU, where these make one vector
 
 
 def _kernel(combine: Callable[[Any, Any], Any], collective: block.BlockFunction) -> Any:
-    @sarek.kernel
+    @sarek.kernel(wraparound=False)
     def reduce_segments(parts: Any, x: Any, start: Any, segment: Any) -> None:
         total = start
         first = sarek.block_idx.x * int(segment)

@@ -7,9 +7,11 @@ least significant digit first; digits that are all equal are left out, and a few
 insertion.
 
 Integers are compared as unsigned distances from the least key, so that keys of a small range have
-as many buckets as others. Of floats the negative ones, the zeros, the positive ones and the NaN
-have buckets of their own, in which nothing but the pattern counts, and of zeros and NaN nothing at
-all: so the order is that of `np.sort(kind="stable")`, bits untouched.
+as many buckets as others. Floats without NaN and -0.0 are ordered as the integers that their
+patterns become when the sign bit of positive ones and all bits of negative ones are flipped. Where
+there is a NaN or -0.0, the negative ones, the zeros, the positive ones and the NaN have buckets of
+their own, in which nothing but the pattern counts, and of zeros and NaN nothing at all: so the
+order is that of `np.sort(kind="stable")`, bits untouched.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import numpy as np
 
 import sarek_numba as sarek
 from sarek_numba.errors import InvalidArgument
+from sarek_numba.stdlib import block
 from sarek_numba.stdlib.arguments import (
     ELEMENTS,
     Array,
@@ -30,6 +33,7 @@ from sarek_numba.stdlib.arguments import (
     check_length,
     segments,
 )
+from sarek_numba.stdlib.reduce import LANES, THREADS
 
 # Bits of an integer and of a float that choose its bucket, and of a digit within one, at most. Of a
 # float the sign and the exponent are most of them. Below so many keys there are fewer counters.
@@ -39,6 +43,22 @@ FEWER_BITS, FEWER_DIGIT_BITS = 5, 8
 BUCKETS = (2 << FLOAT_BITS) + 2  # at most: of negative floats, zeros, positive ones, NaN
 FEW = 24  # keys that are sorted by insertion
 _MOST = 2**32 - 1  # places are counted in uint32
+
+
+@sarek.function
+def _ranked(key: Any, sign: Any) -> Any:
+    """The integer that has the rank of a float among floats; `sign` is None for an integer."""
+    if sign is None:
+        return key
+    bits = 8 * key.dtype.itemsize
+    return key ^ (sign | ((key ^ key) - (key >> (bits - 1))))
+
+
+@sarek.function
+def _unranked(rank: Any, sign: Any) -> Any:
+    """The pattern of the float that has this rank."""
+    bits = 8 * rank.dtype.itemsize
+    return rank ^ (sign | ((rank >> (bits - 1)) - rank.dtype.type(1)))
 
 
 @sarek.function
@@ -61,17 +81,50 @@ def _bucket(key: Any, base: Any, infinity: Any, shift: Any, mask: Any) -> Any:
     return 2 * zeros + 1 if magnitude > infinity else bucket
 
 
-@sarek.kernel
+@sarek.kernel(wraparound=False)
 def extremes(lows: Any, highs: Any, keys: Any, segment: Any) -> None:
     """The least and the greatest integer of each segment."""
     first = sarek.block_idx.x * int(segment)
     last = min(first + int(segment), len(keys))
     low = high = keys[first]
-    for i in range(first + 1, last):
+    for i in range(first + sarek.thread_idx.x, last, sarek.block_dim.x):
         low = min(low, keys[i])
         high = max(high, keys[i])
-    lows[sarek.block_idx.x] = low
-    highs[sarek.block_idx.x] = high
+    low, high = block.reduce_min(low), block.reduce_max(high)
+    if sarek.thread_idx.x == 0:
+        lows[sarek.block_idx.x] = low
+        highs[sarek.block_idx.x] = high
+
+
+@sarek.kernel(wraparound=False)
+def extreme_ranks(
+    lows: Any, highs: Any, negative_zeros: Any, keys: Any, sign: Any, segment: Any
+) -> None:
+    """The least and the greatest rank of floats of each segment, and whether there is a -0.0."""
+    first = sarek.block_idx.x * int(segment)
+    last = min(first + int(segment), len(keys))
+    low = high = _ranked(keys[first], sign)
+    zeros = sign ^ sign
+    for i in range(first + sarek.thread_idx.x, last, sarek.block_dim.x):
+        rank = _ranked(keys[i], sign)
+        low = min(low, rank)
+        high = max(high, rank)
+        zeros = max(zeros, sign if keys[i] == sign else zeros)
+    low, high = block.reduce_min(low), block.reduce_max(high)
+    zeros = block.reduce_max(zeros)
+    if sarek.thread_idx.x == 0:
+        lows[sarek.block_idx.x] = low
+        highs[sarek.block_idx.x] = high
+        negative_zeros[sarek.block_idx.x] = zeros
+
+
+@sarek.kernel(wraparound=False)
+def restore_floats(keys: Any, sign: Any, segment: Any) -> None:
+    """Ranks become patterns again."""
+    first = sarek.block_idx.x * int(segment)
+    last = min(first + int(segment), len(keys))
+    for i in range(first + sarek.thread_idx.x, last, sarek.block_dim.x):
+        keys[i] = _unranked(keys[i], sign)
 
 
 @sarek.kernel
@@ -88,7 +141,7 @@ def differing_bits(differing: Any, keys: Any, segment: Any) -> None:
 
 @sarek.kernel(wraparound=False)
 def count_buckets(
-    counts: Any, keys: Any, base: Any, infinity: Any, shift: Any, mask: Any, segment: Any
+    counts: Any, keys: Any, base: Any, infinity: Any, sign: Any, shift: Any, mask: Any, segment: Any
 ) -> None:
     """counts[bucket, segment]: how many keys of a segment are of a bucket."""
     here = sarek.shared.array(BUCKETS, sarek.uint32)
@@ -98,7 +151,7 @@ def count_buckets(
     first = sarek.block_idx.x * int(segment)
     last = min(first + int(segment), len(keys))
     for i in range(first, last):
-        bucket = _bucket(keys[i], base, infinity, shift, mask)
+        bucket = _bucket(_ranked(keys[i], sign), base, infinity, shift, mask)
         here[bucket] += 1
     for bucket in range(buckets):
         counts[bucket, sarek.block_idx.x] = here[bucket]
@@ -120,16 +173,16 @@ def start_buckets(starts: Any, bounds: Any, counts: Any) -> None:
 @sarek.kernel(wraparound=False)
 def move_to_buckets(
     out: Any, keys: Any, values_out: Any, values: Any, starts: Any, base: Any, infinity: Any,
-    shift: Any, mask: Any, segment: Any,
+    sign: Any, shift: Any, mask: Any, segment: Any,
 ) -> None:  # fmt: skip
-    """Put each key of a segment at the next place of its bucket."""
+    """Put each key of a segment, a float by its rank, at the next place of its bucket."""
     places = sarek.shared.array(BUCKETS, sarek.uint32)
     for bucket in range(starts.shape[0]):
         places[bucket] = starts[bucket, sarek.block_idx.x]
     first = sarek.block_idx.x * int(segment)
     last = min(first + int(segment), len(keys))
     for i in range(first, last):
-        key = keys[i]
+        key = _ranked(keys[i], sign)
         bucket = _bucket(key, base, infinity, shift, mask)
         place = places[bucket]
         places[bucket] = place + 1
@@ -275,10 +328,14 @@ def _checked(function: str, keys: Any) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """How keys are divided into buckets: arguments of the kernels, and how many bits matter."""
+    """How keys are divided into buckets: arguments of the kernels, and how many bits matter.
+
+    Floats have an `infinity` if their kinds have buckets of their own, or else a `sign` bit.
+    """
 
     base: Any
     infinity: Any
+    sign: Any
     bits: int
     buckets: int
     significant: int
@@ -287,16 +344,34 @@ class _Order:
 def _order(keys: Array, shape: dict[str, Any]) -> _Order:
     pattern = np.dtype(f"uint{8 * keys.itemsize}")
     if keys.dtype.kind == "f":
-        sign = pattern.type(1 << (8 * pattern.itemsize - 1))
-        infinity = np.array(np.inf, keys.dtype).view(pattern)[()]
-        bits = FLOAT_BITS if len(keys) >= MANY else FEWER_BITS
-        return _Order(sign, infinity, bits, (2 << bits) + 2, 8 * pattern.itemsize)
+        return _order_of_floats(keys.view(pattern), np.array(np.inf, keys.dtype), shape)
     lows, highs = (np.empty(shape["grid"], keys.dtype) for _ in range(2))
-    extremes.launch(lows, highs, keys, segments(len(keys))[1], **shape)
+    extremes.launch(lows, highs, keys, segments(len(keys))[1], **_by_neighbours(shape))
     significant = (int(highs.max()) - int(lows.min())).bit_length()
     base = lows.min(keepdims=True).view(pattern)[0]
     bits = WHOLE_BITS if len(keys) >= MANY else FEWER_BITS
-    return _Order(base, None, bits, 1 << bits, significant)
+    return _Order(base, None, None, bits, 1 << bits, significant)
+
+
+def _order_of_floats(keys: Array, infinity: Array, shape: dict[str, Any]) -> _Order:
+    pattern = keys.dtype
+    width = 8 * pattern.itemsize
+    sign = pattern.type(1 << (width - 1))
+    bits = FLOAT_BITS if len(keys) >= MANY else FEWER_BITS
+    lows, highs = (np.empty(shape["grid"], pattern) for _ in range(2))
+    zeros, length = np.empty_like(lows), segments(len(keys))[1]
+    extreme_ranks.launch(lows, highs, zeros, keys, sign, length, **_by_neighbours(shape))
+    low, high = int(lows.min()), int(highs.max())
+    greatest = int(infinity.view(pattern)) ^ int(sign)  # the rank of infinity
+    if zeros.any() or high > greatest or low < (1 << width) - 1 - greatest:
+        return _Order(sign, infinity.view(pattern)[()], None, bits, (2 << bits) + 2, width)
+    return _Order(pattern.type(low), None, sign, bits, 1 << bits, (high - low).bit_length())
+
+
+def _by_neighbours(shape: dict[str, Any]) -> dict[str, Any]:
+    """As many threads in a block as read neighbours of memory at once."""
+    is_cpu = sarek.device(shape["device"]).record.is_cpu
+    return {**shape, "block": LANES if is_cpu else THREADS}
 
 
 def _divided(
@@ -312,7 +387,8 @@ def _divided(
     mask = pattern.type((1 << min(order.bits, 8 * pattern.itemsize)) - 1)
     significant = order.significant
     while significant:
-        how = order.base, order.infinity, max(0, significant - order.bits), mask, length
+        shift = max(0, significant - order.bits)
+        how = order.base, order.infinity, order.sign, shift, mask, length
         count_buckets.launch(counts, source, *how, **shape)
         start_buckets.launch(starts, bounds, counts, grid=1, block=1, device=shape["device"])
         if np.diff(bounds).max() < len(source):
@@ -337,7 +413,7 @@ def _sorted(keys: Array, values: Array | None, device: Where) -> tuple[Array, Ar
     how, starts, bounds = divided
     moved, carried = _like(source, values)
     move_to_buckets.launch(moved, source, carried, values, starts, *how, **shape)
-    shift = how[2]
+    shift = how[3]
     if shift:
         passes = -(-shift // (DIGIT_BITS if len(keys) >= MANY else FEWER_DIGIT_BITS))
         bits = -(-shift // passes)
@@ -348,6 +424,8 @@ def _sorted(keys: Array, values: Array | None, device: Where) -> tuple[Array, Ar
             moved, spare, carried, carried_spare, bounds, mask, base, order.infinity,
             grid=order.buckets, block=1, device=device,
         )  # fmt: skip
+    if order.sign is not None:
+        restore_floats.launch(moved, order.sign, segments(len(keys))[1], **_by_neighbours(shape))
     return moved.view(keys.dtype), carried
 
 
