@@ -45,6 +45,7 @@ from sarek_numba.runtime.arguments import (
     element_of,
     record_argument,
 )
+from sarek_numba.runtime.attempts import attempt_of
 from sarek_numba.runtime.dimensions import (
     check_limits,
     check_most_threads,
@@ -54,13 +55,17 @@ from sarek_numba.runtime.dimensions import (
     problem_size,
     shared_size,
 )
+from sarek_numba.runtime.guards import guards_of
 from sarek_numba.runtime.inspection import Card
+from sarek_numba.runtime.plans import Attempt
 from sarek_numba.runtime.registry import Device, device
 from sarek_numba.runtime.signature import Signature, signature_of
 from sarek_numba.runtime.source import Source
 from sarek_numba.runtime.stream import Stream, check_stream
 
 _LATER_OPTIONS = {"fastmath": "float operations are exactly rounded here"}
+_MOST_ATTEMPTS = 8  # of one configuration
+_MOST_CONFIGURATIONS = 256  # of one kernel
 _MOST_SPECIALISATIONS = 64  # of one tuple of kinds, by captured values; the oldest is dropped
 
 
@@ -76,34 +81,79 @@ class _Specialisation:
         return all(captured.is_current() for captured in self.captures)
 
 
-@dataclass(frozen=True, slots=True)
 class Configuration:
-    """`k[grid, block]`, `k[grid, block, stream, shared_bytes]`: call it with the arguments."""
+    """`k[grid, block]`, `k[grid, block, stream, shared_bytes]`: call it with the arguments.
 
-    kernel: Dispatcher
-    grid: Any
-    block: Any
-    stream: Any = None
-    shared_bytes: Any = 0
+    `attempts` do launches like earlier ones; the newest is tried first.
+    """
+
+    __slots__ = (
+        "_arity", "_launches", "attempts", "block", "grid", "kernel", "shared_bytes", "stream",
+        "where",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        kernel: Dispatcher,
+        grid: Any,
+        block: Any,
+        stream: Any = None,
+        shared_bytes: Any = 0,
+        where: str | Device | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.grid = grid
+        self.block = block
+        self.stream = stream
+        self.shared_bytes = shared_bytes
+        self.where = where
+        self.attempts: tuple[Attempt, ...] = ()
+        self._arity = len(kernel.signature.names)
+        self._launches = 0
 
     def __call__(self, *arguments: Any, **named: Any) -> None:
-        self.kernel._launch(self, arguments, named)
+        values: Sequence[Any] = arguments
+        if named or len(arguments) != self._arity:
+            values = self.kernel.signature.bind(arguments, named)
+        for attempt, finish in self.attempts:
+            rest = attempt(*values)
+            if rest is None:
+                return
+            if rest is not False:
+                assert finish is not None
+                finish(values, rest)
+                return
+        self.kernel._launch(self, values)
+
+    def learns(self) -> bool:
+        """Whether to make an attempt of the launch that was just done: not of the very first."""
+        self._launches += 1
+        return self._launches > 1 and self.stream is None
+
+    def learn(self, attempt: Attempt) -> None:
+        """Try this first from now on."""
+        self.attempts = (attempt, *self.attempts[: _MOST_ATTEMPTS - 1])
 
 
-@dataclass(frozen=True, slots=True)
 class ForAll:
     """`k.forall(n, block)`: as many blocks as n threads take; none at all if n is 0."""
 
-    kernel: Dispatcher
-    count: int
-    block: Any
+    __slots__ = ("block", "count", "kernel")
+
+    def __init__(self, kernel: Dispatcher, count: int, block: Any) -> None:
+        self.kernel = kernel
+        self.count = count
+        self.block = block
 
     def __call__(self, *arguments: Any, **named: Any) -> None:
-        name = self.kernel.__name__
-        threads, *others = dimensions(name, "block", self.block)
+        kernel = self.kernel
+        threads, *others = dimensions(kernel.__name__, "block", self.block)
         blocks = max(1, -(-self.count // (threads * others[0] * others[1])))
-        configuration = Configuration(self.kernel, blocks, self.block)
-        self.kernel._launch(configuration, arguments, named, run=self.count > 0)
+        if self.count:
+            kernel._configured(blocks, self.block)(*arguments, **named)
+            return
+        values = kernel.signature.bind(arguments, named)
+        kernel._launch(Configuration(kernel, blocks, self.block), values, run=False)
 
 
 class Dispatcher:
@@ -121,11 +171,32 @@ class Dispatcher:
         self.__wrapped__ = function
         self._lock = threading.RLock()
         self._specialisations: dict[Any, tuple[_Specialisation, ...]] = {}
+        self._configurations: dict[Any, Configuration] = {}
 
     # --- launching
 
     def __getitem__(self, configuration: Any) -> Configuration:
-        return Configuration(self, *parts_of(self.__name__, configuration))
+        return self._configured(*parts_of(self.__name__, configuration))
+
+    def _configured(
+        self,
+        grid: Any,
+        block: Any,
+        stream: Any = None,
+        shared_bytes: Any = 0,
+        where: str | Device | None = None,
+    ) -> Configuration:
+        """A configuration, the same one for equal dimensions, so that it knows its attempts."""
+        if stream is not None or not all(map(_is_plain, (grid, block, shared_bytes))):
+            return Configuration(self, grid, block, stream, shared_bytes, where)
+        key = (grid, block, shared_bytes, where)
+        known = self._configurations.get(key)
+        if known is None:
+            if len(self._configurations) >= _MOST_CONFIGURATIONS:
+                self._configurations.clear()
+            known = Configuration(self, grid, block, None, shared_bytes, where)
+            self._configurations[key] = known
+        return known
 
     def __call__(self, *arguments: Any, **named: Any) -> None:
         name = self.__name__
@@ -145,8 +216,7 @@ class Dispatcher:
         **named: Any,
     ) -> None:
         """Launch with everything named. `device` is a name or a device; see `sarek.device`."""
-        configuration = Configuration(self, grid, block, stream, shared_bytes)
-        self._launch(configuration, arguments, named, device)
+        self._configured(grid, block, stream, shared_bytes, device)(*arguments, **named)
 
     def forall(self, n: int, block: Any = 256) -> ForAll:
         """Launch n threads, rounded up to whole blocks: the kernel must guard itself."""
@@ -155,30 +225,38 @@ class Dispatcher:
     def _launch(
         self,
         configuration: Configuration,
-        given: Sequence[Any],
-        named: Mapping[str, Any],
-        which: str | Device | None = None,
+        values: Sequence[Any],
         run: bool = True,
     ) -> None:
+        """The long way of a launch, with one value for each parameter."""
         name, signature = self.__name__, self.signature
-        values = signature.bind(given, named)
         arguments = describe(name, signature.names, values, self._stated)
         grid = dimensions(name, "grid", configuration.grid)
         block = dimensions(name, "block", configuration.block)
         shared_bytes = shared_size(name, configuration.shared_bytes)
-        target = device(which)
+        target = device(configuration.where)
         check_limits(name, grid, block, target.record)
         check_most_threads(name, block, self.hints.max_threads)
         stream = check_stream(name, configuration.stream, target)
         wide = arguments.arrangement.reach >= 2**31 or needs_wide_indices(grid, block)
         warp_width = target.record.limits.warp_width_for(settings.warp_width())
         covered = recording.current() is not None and target.driver.target is None
-        analysed = self._specialise(arguments.kinds, 64 if wide else 32, warp_width, covered)
+        made = self._specialised(arguments.kinds, 64 if wide else 32, warp_width, covered)
+        analysed = made.analysed
         launching.check_warps(target, analysed, block)
         launching.check_local(target, analysed, block)
         launching.check(target, analysed, arguments, shared_bytes)
         if run:
             launching.launch(target, analysed, arguments, grid, block, shared_bytes, stream)
+            if configuration.learns():
+                guards = guards_of(made.captures, target.driver)
+                width = target.record.limits.warp_width_for(settings.warp_width())
+                if guards and device(configuration.where) is target and width == warp_width:
+                    attempt = attempt_of(
+                        target, analysed, guards, values, arguments, grid, block, shared_bytes
+                    )
+                    if attempt is not None:
+                        configuration.learn(attempt)
 
     # --- specialising
 
@@ -193,18 +271,23 @@ class Dispatcher:
         warp_width: int = DEFAULT_WIDTH,
         covered: bool = False,
     ) -> launching.Analysed:
+        return self._specialised(kinds, index_bits, warp_width, covered).analysed
+
+    def _specialised(
+        self, kinds: tuple[Kind, ...], index_bits: int, warp_width: int, covered: bool
+    ) -> _Specialisation:
         key = (kinds, index_bits, covered)
         for specialisation in self._specialisations.get(key, ()):
             if specialisation.serves(warp_width):
-                return specialisation.analysed
+                return specialisation
         with self._lock:
             known = self._specialisations.get(key, ())
             for specialisation in known:  # another thread may have made it meanwhile
                 if specialisation.serves(warp_width):
-                    return specialisation.analysed
+                    return specialisation
             made = self._compile(kinds, index_bits, warp_width, covered)
             self._specialisations[key] = (made, *known[: _MOST_SPECIALISATIONS - 1])
-            return made.analysed
+            return made
 
     def _compile(
         self, kinds: Sequence[Kind], index_bits: int, warp_width: int, covered: bool
@@ -291,6 +374,11 @@ class Dispatcher:
         return Card(
             self.py_func, options | ({"debug": True} if self.debug else {}), tuple(compiled)
         )
+
+
+def _is_plain(part: Any) -> bool:
+    """Whether it is an int or a tuple of ints: equal ones mean the same."""
+    return type(part) is int or (type(part) is tuple and {*map(type, part)} == {int})
 
 
 def _kind_of_stated(stated: Stated) -> Kind:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 
 def _words(name: str) -> frozenset[str]:
@@ -30,6 +31,21 @@ def dump_stages() -> frozenset[str]:
     return _words("SAREK_DUMP")
 
 
+def environment_items() -> list[tuple[dict[Any, Any], Any]] | None:
+    """Where the variables that decide about a launch stand: dicts and keys; None if not known.
+
+    While the same objects stand there, and no others appear, nothing about them has changed.
+    """
+    data = getattr(os.environ, "_data", None)
+    encode = getattr(os.environ, "encodekey", None)
+    if type(data) is not dict or encode is None:
+        return None
+    return [(vars(os), "environ"), *((data, encode(name)) for name in _OF_LAUNCHES)]
+
+
+_OF_LAUNCHES = ("SAREK_DEVICE", "SAREK_DISABLE", "SAREK_WARP_WIDTH")
+
+
 def seed() -> int:
     """SAREK_SEED: seed of the oracle's block order, 0 by default."""
     return int(os.environ.get("SAREK_SEED", "0"))
@@ -44,7 +60,7 @@ def threads() -> int:
     return len(affinity(0)) if affinity else (os.cpu_count() or 1)
 
 
-_simulated_warp_width: ContextVar[int | None] = ContextVar("simulated_warp_width", default=None)
+simulated_width: ContextVar[int | None] = ContextVar("simulated_warp_width", default=None)
 
 
 def warp_width() -> int | None:
@@ -52,7 +68,7 @@ def warp_width() -> int | None:
     SAREK_WARP_WIDTH.
     """
     text = os.environ.get("SAREK_WARP_WIDTH")
-    return _simulated_warp_width.get() or (int(text) if text else None)
+    return simulated_width.get() or (int(text) if text else None)
 
 
 @contextmanager
@@ -63,8 +79,8 @@ def simulated_warp_width(width: int) -> Iterator[None]:
     """
     if isinstance(width, bool) or width not in (1, 2, 4, 8, 16, 32, 64):
         raise ValueError(f"a warp has 1, 2, 4, 8, 16, 32 or 64 threads, not {width!r}")
-    token = _simulated_warp_width.set(width)
+    token = simulated_width.set(width)
     try:
         yield
     finally:
-        _simulated_warp_width.reset(token)
+        simulated_width.reset(token)

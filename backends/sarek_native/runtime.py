@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from sarek_native.driver import Compiler
 
 Entry = Callable[[bytes, bytes, int, int, int], None]
+_LAUNCH = struct.Struct("<8q").pack
 
+SCRATCH_ON_STACK = 32_768  # bytes that a launch may take of the stack of its caller
 _WORTH_WAKING = 40_000  # nanoseconds of work left, below which waking a thread costs more
 _CHUNKS = 8  # for each worker, so that uneven blocks even out
 _LINE = 64
@@ -64,8 +66,33 @@ class _Ready:
     """A variant of a kernel in machine code."""
 
     entry: Entry
+    address: int
     module: Module
     engine: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A launch of one shape, all but its arguments: `launch` as the kernel gets it, bytes of
+    scratch, the blocks that run before the time is looked at, and how much of it is worth sharing.
+    """
+
+    entry: Entry
+    address: int
+    engine: Any
+    launch: tuple[int, ...]
+    size: int
+    blocks: int
+    first: int
+    worth: int = _WORTH_WAKING
+
+    def go_on(self, packed: bytes) -> None:
+        """Run what follows the first blocks on several threads; all, if they are not done."""
+        launch = _LAUNCH(*self.launch)
+        if self.size > SCRATCH_ON_STACK:
+            _run(self.entry, packed, launch, self.size, self.blocks)
+        else:
+            _share(self.entry, packed, launch, self.size, self.first, self.blocks)
 
 
 class NativeProgram:
@@ -105,27 +132,39 @@ class NativeProgram:
             if ready is None:
                 module = self._first if variant == Variant() else self.module(variant)
                 compiled = self._compiler.compile(module)
-                ready = self._ready[variant] = _Ready(compiled.entry, module, compiled.engine)
+                ready = _Ready(compiled.entry, compiled.address, module, compiled.engine)
+                self._ready[variant] = ready
             return ready
 
     def launch(
         self, grid: Dimensions, block: Dimensions, shared_bytes: int, arguments: Sequence[Any]
     ) -> None:
         """Run the kernel; returns when it is done."""
-        variant = Variant.of(block, self._width, self._warps)
-        ready = self._ready.get(variant) or self._prepared(variant)
-        module = ready.module
-        frame = _rounded(module.static_shared_bytes + shared_bytes)
-        groups = variant.groups(block, self._width) if module.frame_per_group else 1
+        shaped = self.ready_for(grid, block, shared_bytes)
         values = [
             argument.address if is_array else argument
             for is_array, argument in zip(self._is_array, arguments, strict=True)
         ]
         packed = self._pack(*values)
-        launch = struct.pack("<8q", *grid, *block, shared_bytes, frame)
-        size = frame + _rounded(module.frame_bytes) * groups
+        _run(shaped.entry, packed, _LAUNCH(*shaped.launch), shaped.size, shaped.blocks)
+
+    def ready_for(self, grid: Dimensions, block: Dimensions, shared_bytes: int) -> Shaped:
+        """What a launch of a shape needs, but for its arguments."""
+        variant = Variant.of(block, self._width, self._warps)
+        ready = self._ready.get(variant) or self._prepared(variant)
+        module = ready.module
+        frame = _rounded(module.static_shared_bytes + shared_bytes)
+        groups = variant.groups(block, self._width) if module.frame_per_group else 1
         blocks = grid[0] * grid[1] * grid[2]
-        _run(ready.entry, packed, launch, size, blocks)
+        return Shaped(
+            entry=ready.entry,
+            address=ready.address,
+            engine=ready.engine,
+            launch=(*grid, *block, shared_bytes, frame),
+            size=frame + _rounded(module.frame_bytes) * groups,
+            blocks=blocks,
+            first=_first_blocks(blocks),
+        )
 
 
 def _scalar(param: ParamDecl) -> Scalar:
@@ -226,18 +265,31 @@ def _forget_workers() -> None:
     _workers = _Workers()
 
 
+def _first_blocks(blocks: int) -> int:
+    """How many blocks tell the time that one takes."""
+    return max(1, blocks // 64)
+
+
 def _run(entry: Entry, packed: bytes, launch: bytes, size: int, blocks: int) -> None:
     scratch = _scratch.at_least(size)
     if blocks == 1:
         entry(packed, launch, scratch, 0, 1)
         return
-    first = max(1, blocks // 64)
+    first = _first_blocks(blocks)
     start = perf_counter_ns()
     entry(packed, launch, scratch, 0, first)
     left = (perf_counter_ns() - start) * (blocks - first) // first
-    threads = settings.threads() if left > _WORTH_WAKING else 1
-    if threads == 1:
+    if left > _WORTH_WAKING:
+        _share(entry, packed, launch, size, first, blocks)
+    else:
         entry(packed, launch, scratch, first, blocks)
+
+
+def _share(entry: Entry, packed: bytes, launch: bytes, size: int, first: int, blocks: int) -> None:
+    """Run the blocks from `first` on as many threads as the settings say."""
+    threads = settings.threads()
+    if threads == 1:
+        entry(packed, launch, _scratch.at_least(size), first, blocks)
         return
     helpers = min(threads - 1, blocks - first)
     job = _Job(entry, (packed, launch), size, first, blocks)

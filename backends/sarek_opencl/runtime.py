@@ -29,6 +29,7 @@ from sarek_numba.runtime.device import (
     Queues,
 )
 from sarek_numba.runtime.languages import Externals
+from sarek_numba.runtime.plans import Plans
 from sarek_opencl import driver, intel, nvidia, pocl
 from sarek_opencl.dialect import DIALECT, without_extended_atomics
 from sarek_opencl.externals import OpenCLExternals
@@ -143,6 +144,7 @@ class OpenCLDriver:
         self.memory: DeviceMemory | None = OpenCLMemory(self)
         self.externals: Externals | None = OpenCLExternals(self)
         self.queues: Queues | None = OpenCLQueues(self)
+        self.plans: Plans | None = None
         self._programs: dict[str, OpenCLProgram] = {}
         self._lock = threading.RLock()
         self._context: Any = None

@@ -34,6 +34,7 @@ from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.warps import WARP_WIDTHS
 from sarek_numba.runtime.device import DeviceMemory, Dimensions, Driver, Queues
 from sarek_numba.runtime.languages import Externals
+from sarek_numba.runtime.plans import Plans
 from sarek_numba.runtime.work import AT_ONCE
 
 _EVIDENCE = "by construction: the interpreter is the meaning of the IR"
@@ -108,6 +109,7 @@ class InterpreterDriver:
         self.memory: DeviceMemory | None = None
         self.externals: Externals | None = None
         self.queues: Queues | None = AT_ONCE
+        self.plans: Plans | None = None
 
     def prepare(self, kernel: Kernel) -> InterpreterProgram:
         return InterpreterProgram(kernel, self.source(kernel))

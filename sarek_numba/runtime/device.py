@@ -7,7 +7,7 @@ asked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from sarek_numba.capability import DeviceRecord
 from sarek_numba.codegen.target import Target
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.runtime.languages import Externals
+
+if TYPE_CHECKING:
+    from sarek_numba.runtime.plans import Plans
 
 Bytes = npt.NDArray[np.uint8]
 Dimensions = tuple[int, int, int]
@@ -142,7 +145,8 @@ class Driver(Protocol):
     """One device. `target` is None where a kernel runs as lowered, before any pass.
 
     `memory` is None where the device works on host memory itself, `externals` where it compiles no
-    kernels of others, `queues` where it has no streams.
+    kernels of others, `queues` where it has no streams, `plans` where every launch goes the long
+    way.
     """
 
     record: DeviceRecord
@@ -150,6 +154,7 @@ class Driver(Protocol):
     memory: DeviceMemory | None
     externals: Externals | None
     queues: Queues | None
+    plans: Plans | None
 
     def prepare(self, kernel: Kernel) -> Program:
         """Compile a lowered, verified kernel: passes, emission, the device's compiler."""

@@ -208,6 +208,17 @@ def launch(
         report.settle(analysed.kernel.name, reported.sites, memory, grid, block)
 
 
+def program_of(device: Device, analysed: Analysed) -> Program:
+    """The program of a kernel on a device."""
+    key = (analysed.identity, device)
+    return _prepared.get(key, lambda: _prepare(device, analysed)).program
+
+
+def reports(device: Device, analysed: Analysed) -> bool:
+    """Whether a launch leaves a report, of what it printed and found."""
+    return _reporting_on(device, analysed) is not None
+
+
 def _bound_report(device: Device, memory: Bytes | None, stack: ExitStack) -> list[Any]:
     """The report buffer as the device's, if the kernel fills one."""
     if memory is None:

@@ -26,6 +26,7 @@ from sarek_numba.display import table as html_table
 from sarek_numba.errors import UnknownDevice
 from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
+from sarek_numba.runtime.cache import clear_launch_cache
 from sarek_numba.runtime.device import Backend, BackendUnavailable, Driver
 from sarek_numba.runtime.work import finish_all
 
@@ -151,7 +152,7 @@ class _Opened:
 _lock = threading.RLock()
 _known: dict[str, str] = {}
 _opened: dict[str, _Opened] = {}
-_current: ContextVar[Device | None] = ContextVar("sarek_device", default=None)
+current_device: ContextVar[Device | None] = ContextVar("sarek_device", default=None)
 
 
 def _modules() -> dict[str, str]:
@@ -217,6 +218,7 @@ def forget_backends() -> None:
     with _lock:
         _known.clear()
         _opened.clear()
+    clear_launch_cache()
 
 
 # --- the public functions -------------------------------------------------------------------------
@@ -270,15 +272,15 @@ def device(which: str | Device | Callable[[Device], bool] | None = None) -> Devi
 def use_device(which: str | Device | Callable[[Device], bool]) -> Iterator[Device]:
     """Send the launches of this block (in this thread or task) to a device unless they name one."""
     chosen = device(which)
-    token = _current.set(chosen)
+    token = current_device.set(chosen)
     try:
         yield chosen
     finally:
-        _current.reset(token)
+        current_device.reset(token)
 
 
 def _default() -> Device:
-    current = _current.get()
+    current = current_device.get()
     if current is not None:
         return current
     wanted = settings.default_device()

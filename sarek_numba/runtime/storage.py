@@ -96,6 +96,21 @@ class Storage:
                 copy.current.remove(first, last)
             self._on_host.add(first, last)
 
+    def begin_on_host(self) -> bool:
+        """Take the memory for a launch that works on it, if all of it is on the host and nobody
+        uses it now. `end_on_host` gives it back.
+        """
+        if self._copies or not self.lock.acquire(blocking=False):
+            return False
+        if self._copies:
+            self.lock.release()
+            return False
+        return True
+
+    def end_on_host(self) -> None:
+        """End what a successful `begin_on_host` began."""
+        self.lock.release()
+
     # --- devices ----------------------------------------------------------------------------------
 
     def send(

@@ -101,6 +101,7 @@ class _CheckingDriver:
         self.memory = interpreter.driver.memory
         self.externals = interpreter.driver.externals
         self.queues = interpreter.driver.queues
+        self.plans = interpreter.driver.plans
         self.target = interpreter.driver.target
 
     def prepare(self, kernel: Kernel) -> Program:

@@ -75,6 +75,7 @@ class FakeDriver:
     memory: Any = None
     externals: Any = None
     queues: Any = None
+    plans: Any = None
     events: list[Any] = field(default_factory=list)
     arguments: list[Any] = field(default_factory=list)
     behaviour: Callable[..., None] | None = None

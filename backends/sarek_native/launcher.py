@@ -1,0 +1,255 @@
+"""Plans of launches as tables for the machine code of `launcher_ir`.
+
+A table is an array of int64. Its head: how many guards, arguments and parameters there are; the
+kernel's address; blocks, and how many of them run before the time is looked at; bytes of scratch;
+nanoseconds of work that are worth waking threads for; the address of the counter of launches;
+whether arrays must be apart; where the lists of arrays and of vectors begin; and from 16 on what a
+kernel is given as `launch`. Behind the head come 4 words for each guard, 8 for each argument, 4 for
+each parameter, then the two lists, each behind its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from string import Template
+from typing import TYPE_CHECKING, Any, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from sarek_native.launcher_ir import TEXT
+from sarek_native.runtime import SCRATCH_ON_STACK, NativeProgram
+from sarek_numba.ir.types import Scalar
+from sarek_numba.runtime.cache import compiled_launches
+from sarek_numba.runtime.plans import (
+    ABSENT,
+    ArrayCheck,
+    Attempt,
+    BoolCheck,
+    Check,
+    Extent,
+    Fill,
+    Fixed,
+    FloatCheck,
+    Guard,
+    IntCheck,
+    Length,
+    Memory,
+    NoneCheck,
+    Number,
+    Place,
+    Plan,
+    ScalarCheck,
+    Stride,
+)
+from sarek_numba.runtime.vector import Vector
+
+if TYPE_CHECKING:
+    from sarek_native.driver import Compiler
+
+_HEAD = 24
+_LAUNCH = 16
+_RECORD = 5  # words that the launcher keeps of an argument
+_C, _F, _WRITABLE = 1, 2, 0x400  # flags of NumPy's arrays
+_NAMES = ("_array", "_storage", "begin_on_host", "end_on_host")
+
+Words = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where things stand in objects of CPython and NumPy, in bytes from their address."""
+
+    type: int = 8
+    scalar: int = 16
+    data: int = 16
+    ndim: int = 24
+    extents: int = 32
+    strides: int = 40
+    dtype: int = 56
+    flags: int = 64
+
+    def is_true(self, read: Callable[[int], int]) -> bool:
+        """Whether objects of this process are laid out so; `read` gives the word at an address."""
+        return all(map(self._describes, _arrays(), [read] * 5)) and all(
+            read(id(value) + self.type) == id(type(value))
+            and read(id(value) + self.scalar).to_bytes(8, "little", signed=True)[:size]
+            == value.tobytes()
+            for value, size in _scalars()
+        )
+
+    def _describes(self, array: npt.NDArray[Any], read: Callable[[int], int]) -> bool:
+        at = id(array)
+        extents, strides = read(at + self.extents), read(at + self.strides)
+        flags = array.flags
+        wanted = _C * flags.c_contiguous | _F * flags.f_contiguous | _WRITABLE * flags.writeable
+        return (
+            read(at + self.type) == id(np.ndarray)
+            and read(at + self.data) == array.ctypes.data
+            and read(at + self.ndim) & 0xFFFFFFFF == array.ndim
+            and tuple(read(extents + 8 * k) for k in range(array.ndim)) == array.shape
+            and tuple(read(strides + 8 * k) for k in range(array.ndim)) == array.strides
+            and read(at + self.dtype) == id(array.dtype)
+            and read(at + self.flags) & (_C | _F | _WRITABLE) == wanted
+        )
+
+
+def _arrays() -> list[npt.NDArray[Any]]:
+    fixed = np.zeros((2, 3), np.int16)
+    fixed.flags.writeable = False
+    whole = np.zeros((3, 5, 7), np.float32)
+    return [whole, whole.T, whole[:, 1:3], fixed, np.zeros((), np.complex128)]
+
+
+def _scalars() -> list[tuple[np.generic, int]]:
+    types = [np.dtype(s.value) for s in Scalar if s not in (Scalar.FLOAT16, Scalar.BFLOAT16)]
+    return [(np.ones(1, dtype)[0], dtype.itemsize) for dtype in types]
+
+
+class Launchers:
+    """Makes functions of plans. There are none where objects are laid out in another way."""
+
+    def __init__(self, compiler: Compiler) -> None:
+        layout = Layout()
+        self._compiler = compiler
+        self._address = 0
+        if compiler.python.is_usual() and layout.is_true(compiler.python.word):
+            self._address = compiler.compile_launcher(_text(layout, compiler.python.clock))
+
+    def attempt(self, plan: Plan) -> Attempt | None:
+        """See `sarek_numba.runtime.device.Plans`."""
+        if not self._address:
+            return None
+        program = plan.program
+        assert isinstance(program, NativeProgram), "the driver's own"
+        ready = program.ready_for(plan.grid, plan.block, plan.shared_bytes)
+        table = _table(plan, ready.address, ready.first, ready.size, ready.worth, ready.launch)
+        function = self._compiler.python.function(self._address, table)
+        vectors = [k for k, c in enumerate(plan.checks) if isinstance(c, ArrayCheck) and c.vector]
+
+        def finish(arguments: Sequence[Any], packed: bytes) -> None:
+            try:
+                ready.go_on(packed)
+            finally:
+                for position in vectors:
+                    arguments[position]._storage.end_on_host()
+
+        kept = (plan, ready)  # what the table has addresses of
+        return function, lambda arguments, packed, kept=kept: finish(arguments, packed)
+
+
+def _text(layout: Layout, clock: int) -> str:
+    array, storage, begin, end = map(id, _NAMES)
+    return Template(TEXT).substitute(
+        TYPE=layout.type,
+        SCALAR=layout.scalar,
+        DATA=layout.data,
+        NDIM=layout.ndim,
+        EXTENTS=layout.extents,
+        STRIDES=layout.strides,
+        DTYPE=layout.dtype,
+        FLAGS=layout.flags,
+        FLAG_MASK=_C | _F | _WRITABLE,
+        CLOCK=clock,
+        TRUE=id(True),
+        FALSE=id(False),
+        NONE=id(None),
+        EXCEPTION=id(Exception),
+        NAME_ARRAY=array,
+        NAME_STORAGE=storage,
+        NAME_BEGIN=begin,
+        NAME_END=end,
+    )
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _table(
+    plan: Plan, kernel: int, first: int, size: int, worth: int, launch: Sequence[int]
+) -> Words:
+    arrays = [k for k, check in enumerate(plan.checks) if isinstance(check, ArrayCheck)]
+    vectors = [k for k in arrays if getattr(plan.checks[k], "vector", False)]
+    blocks = plan.grid[0] * plan.grid[1] * plan.grid[2]
+    if size > SCRATCH_ON_STACK:
+        first = 0
+    body: list[int] = []
+    for guard in plan.guards:
+        body += _guard(guard)
+    for check in plan.checks:
+        body += _check(check)
+    for fill in plan.fills:
+        body += _fill(fill, plan.checks)
+    at_arrays = _HEAD + len(body)
+    at_vectors = at_arrays + 1 + len(arrays)
+    head = [len(plan.guards), len(plan.checks), len(plan.fills), kernel, blocks, first, size, worth]
+    head += [compiled_launches.ctypes.data, plan.apart, at_arrays, at_vectors]
+    head += [0] * (_LAUNCH - len(head)) + list(launch)
+    lists = [len(arrays), *(_RECORD * k for k in arrays), len(vectors), *vectors]
+    return np.array([*head, *body, *lists], np.int64)
+
+
+def _guard(guard: Guard) -> list[int]:
+    """An absent item is found as NULL; the answer of a function is True."""
+    expected = True if guard.place is Place.CALL else guard.expected
+    address = 0 if expected is ABSENT else id(expected)
+    return [guard.place.value, id(guard.container), id(guard.key), address]
+
+
+def _check(check: Check) -> list[int]:
+    match check:
+        case ArrayCheck():
+            c, f = check.contiguous
+            words = [
+                int(check.vector),
+                id(Vector if check.vector else np.ndarray),
+                id(check.dtype),
+                check.ndim,
+                _C * c | _F * f | _WRITABLE * check.writable,
+                check.alignment - 1,
+                check.most_bytes,
+                check.dtype.itemsize,
+            ]
+        case IntCheck(least=least, most=most):
+            words = [2, id(int), least, most]
+        case FloatCheck(narrow=narrow):
+            words = [3, id(float), narrow]
+        case ScalarCheck(type=type):
+            words = [4, id(type)]
+        case NoneCheck():
+            words = [5, id(None)]
+        case BoolCheck():
+            words = [6, id(bool)]
+        case _:
+            assert_never(check)
+    return words + [0] * (8 - len(words))
+
+
+def _fill(fill: Fill, checks: Sequence[Check]) -> list[int]:
+    match fill:
+        case Memory(argument=k):
+            return [0, _RECORD * k, 0, 0]
+        case Number(argument=k, type=type):
+            return [_conversion(type, checks[k]), _RECORD * k, 0, 0]
+        case Length(argument=k):
+            return [4, _RECORD * k, 0, 0]
+        case Extent(argument=k, axis=axis):
+            return [5, _RECORD * k, axis, 0]
+        case Stride(argument=k, axis=axis):
+            check = checks[k]
+            assert isinstance(check, ArrayCheck)
+            return [6, _RECORD * k, axis, check.dtype.itemsize]
+        case Fixed(value=value):
+            return [7, 0, 0, value]
+        case _:
+            assert_never(fill)
+
+
+def _conversion(type: Scalar, check: Check) -> int:
+    """The kind of parameter: as it is, or a Python number as a float."""
+    if isinstance(check, IntCheck) and type.is_float:
+        return 1 if type is Scalar.FLOAT32 else 2
+    if isinstance(check, FloatCheck) and type is Scalar.FLOAT32:
+        return 3
+    return 0

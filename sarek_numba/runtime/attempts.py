@@ -1,0 +1,193 @@
+"""From a launch that went the long way to the functions that do the next one like it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sarek_numba.ir.nodes import ParamDecl
+from sarek_numba.ir.types import (
+    DynamicSharedLength,
+    LengthOf,
+    OffsetOf,
+    Scalar,
+    ShapeOf,
+    StrideOf,
+    UserArgument,
+)
+from sarek_numba.runtime import launch as launching
+from sarek_numba.runtime.arguments import ELEMENTS, Arguments, Kind, PythonNumber
+from sarek_numba.runtime.device import Dimensions
+from sarek_numba.runtime.plans import (
+    ArrayCheck,
+    Attempt,
+    BoolCheck,
+    Check,
+    Extent,
+    Fill,
+    Fixed,
+    FloatCheck,
+    Guard,
+    IntCheck,
+    Length,
+    Memory,
+    NoneCheck,
+    Number,
+    Plan,
+    ScalarCheck,
+    Stride,
+)
+from sarek_numba.runtime.registry import Device
+from sarek_numba.runtime.vector import Vector
+
+_INT32, _INT64 = Scalar.INT32, Scalar.INT64
+
+
+def attempt_of(
+    target: Device,
+    analysed: launching.Analysed,
+    guards: tuple[Guard, ...],
+    given: Sequence[Any],
+    arguments: Arguments,
+    grid: Dimensions,
+    block: Dimensions,
+    shared_bytes: int,
+) -> Attempt | None:
+    """An attempt at launches like one that went well; None where there can be none."""
+    plans = target.driver.plans
+    if plans is None or launching.reports(target, analysed):
+        return None
+    checks = checks_of(given, arguments, analysed.writes)
+    if checks is None:
+        return None
+    program = launching.program_of(target, analysed)
+    fills = fills_of(program.params, checks, shared_bytes)
+    if fills is None:
+        return None
+    return plans.attempt(
+        Plan(program, grid, block, shared_bytes, guards, checks, fills, analysed.restrict)
+    )
+
+
+def checks_of(
+    given: Sequence[Any], arguments: Arguments, written: frozenset[int]
+) -> tuple[Check, ...] | None:
+    """Checks for arguments like those given; None where plans do not describe one of them."""
+    arrangement = arguments.arrangement
+    if arrangement.reach >= 2**31 or any(region.staging for region in arrangement.regions):
+        return None
+    if any(p.offset or p.layout not in "CF" for p in arrangement.placements):
+        return None
+    checks: list[Check] = []
+    for position, value in enumerate(given):
+        check: Check | None
+        if isinstance(value, np.ndarray | Vector):
+            check = _array_check(value, position in written)
+        else:
+            check = _scalar_check(value, arguments.kinds[position])
+        if check is None:
+            return None
+        checks.append(check)
+    return tuple(checks)
+
+
+def _array_check(given: Any, written: bool) -> ArrayCheck | None:
+    array = given._array if type(given) is Vector else given
+    if type(array) is not np.ndarray or array.dtype not in ELEMENTS:
+        return None
+    flags, dtype = array.flags, array.dtype
+    unit = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    return ArrayCheck(
+        vector=array is not given,
+        dtype=dtype,
+        ndim=array.ndim,
+        contiguous=(flags.c_contiguous, flags.f_contiguous),
+        writable=flags.writeable,
+        alignment=dtype.itemsize,
+        most_bytes=unit * 2**31 - 1,
+        written=written,
+    )
+
+
+def _scalar_check(value: Any, kind: Kind) -> Check | None:
+    if value is None:
+        return NoneCheck()
+    if type(value) is bool:
+        return BoolCheck()
+    if type(value) is int:
+        return _int_check(value, kind)
+    if type(value) is float:
+        return FloatCheck(kind is Scalar.FLOAT32)
+    if isinstance(value, np.generic):
+        element = ELEMENTS.get(value.dtype)
+        if isinstance(element, Scalar) and type(value) is np.dtype(element.value).type:
+            return ScalarCheck(type(value), element)
+    return None
+
+
+def _int_check(value: int, kind: Kind) -> IntCheck | None:
+    """The ints that are of the same kind."""
+    if kind is PythonNumber.INT:
+        return IntCheck(_INT32.minimum, _INT32.maximum)
+    if kind is PythonNumber.WIDE_INT:
+        return (
+            IntCheck(_INT32.maximum + 1, _INT64.maximum)
+            if value > 0
+            else IntCheck(_INT64.minimum, _INT32.minimum - 1)
+        )
+    if isinstance(kind, Scalar) and kind.is_integer:
+        return IntCheck(max(kind.minimum, _INT64.minimum), min(kind.maximum, _INT64.maximum))
+    if kind is PythonNumber.FLOAT or (isinstance(kind, Scalar) and kind.is_float):
+        return IntCheck(_INT64.minimum, _INT64.maximum)
+    return None
+
+
+def fills_of(
+    params: Sequence[ParamDecl], checks: Sequence[Check], shared_bytes: int
+) -> tuple[Fill, ...] | None:
+    """What fills each parameter; None where plans do not describe one of them."""
+    fills = [_fill(param, checks, shared_bytes) for param in params]
+    found = tuple(fill for fill in fills if fill is not None)
+    return found if len(found) == len(fills) else None
+
+
+def _fill(param: ParamDecl, checks: Sequence[Check], shared_bytes: int) -> Fill | None:
+    type = param.var.type
+    match param.role:
+        case UserArgument(argument=position) if param.array is not None:
+            return Memory(position)
+        case _ if not isinstance(type, Scalar):
+            return None
+        case UserArgument(argument=position):
+            return Number(position, type) if _takes(type, checks[position]) else None
+        case LengthOf(argument=position):
+            return Length(position, type)
+        case ShapeOf(argument=position, axis=axis):
+            return Extent(position, axis, type)
+        case StrideOf(argument=position, axis=axis):
+            return Stride(position, axis, type)
+        case OffsetOf():
+            return Fixed(0, type)
+        case DynamicSharedLength():
+            return Fixed(shared_bytes, type)
+        case _:  # complex numbers, records, reports
+            return None
+
+
+def _takes(type: Scalar, check: Check) -> bool:
+    """Whether every number that passes a check is one of a type, but for rounding."""
+    match check:
+        case IntCheck(least=least, most=most):
+            if type.is_float:
+                return True
+            return type.is_integer and type.minimum <= least and most <= type.maximum
+        case FloatCheck():
+            return type.is_float
+        case ScalarCheck(scalar=scalar):
+            return scalar is type
+        case BoolCheck():
+            return type is Scalar.BOOL
+        case _:
+            return False

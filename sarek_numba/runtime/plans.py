@@ -1,0 +1,206 @@
+"""Plans: how launches that are like an earlier one are done, without looking at everything again.
+
+A launch that went the long way gives a `Plan`, if it is of the kinds that plans describe: the
+guards that must hold, one check for each argument, and for each parameter of the program what
+fills it. A device that has `plans` makes of it a function that takes the arguments of a later
+launch. It checks all of them each time; where one is not exactly what the plan says it does
+nothing, and the launch takes the long way, which accepts or refuses it. So a plan never refuses,
+and no error has a second text.
+
+Plans describe launches whose arrays are contiguous and aligned, each bound from its own start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+import numpy as np
+
+from sarek_numba.ir.types import Scalar
+from sarek_numba.runtime.device import Dimensions, Program
+
+# --- guards ---------------------------------------------------------------------------------------
+
+ABSENT = object()
+
+
+class Place(Enum):
+    """Where a guard looks. Of each the container and the key."""
+
+    ITEM = 0  # a dict, a key; the object expected may be ABSENT
+    CELL = 1  # a cell of a closure; no key
+    CONTEXT = 2  # a ContextVar that has a default; no key
+    CALL = 3  # a function without arguments, which gives True; no key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guard:
+    """That the very object `expected` stands at a place of the program."""
+
+    place: Place
+    container: Any
+    key: Any
+    expected: Any
+
+    def holds(self) -> bool:
+        """Whether it does now."""
+        match self.place:
+            case Place.ITEM:
+                found: bool = self.container.get(self.key, ABSENT) is self.expected
+                return found
+            case Place.CELL:
+                try:
+                    return self.container.cell_contents is self.expected
+                except ValueError:  # an empty cell
+                    return False
+            case Place.CONTEXT:
+                return self.container.get() is self.expected
+            case Place.CALL:
+                return self.container() is True
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayCheck:
+    """An array, or a vector of one, whose type and flags are those of an earlier one.
+
+    `most_bytes` is what it may have so that lengths are int32.
+    """
+
+    vector: bool
+    dtype: np.dtype[Any]
+    ndim: int
+    contiguous: tuple[bool, bool]  # C, F
+    writable: bool
+    alignment: int
+    most_bytes: int
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IntCheck:
+    """A Python int from `least` to `most`, both within int64."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class FloatCheck:
+    """A Python float; if `narrow`, one that float32 has a finite value for, or none at all."""
+
+    narrow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarCheck:
+    """A NumPy scalar of exactly this class."""
+
+    type: type[np.generic]
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class BoolCheck:
+    """A Python bool."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoneCheck:
+    """None."""
+
+
+Check = ArrayCheck | IntCheck | FloatCheck | ScalarCheck | BoolCheck | NoneCheck
+
+# --- fills ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memory of an array, from its start."""
+
+    argument: int
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as a type: the argument is of that type, or a Python number that it holds."""
+
+    argument: int
+    type: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """The number of elements of an array."""
+
+    argument: int
+    type: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The elements of an array along an axis."""
+
+    argument: int
+    axis: int
+    type: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Stride:
+    """The elements from one to the next along an axis; 0 if there is no next."""
+
+    argument: int
+    axis: int
+    type: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A number that is the same at each launch."""
+
+    value: int
+    type: Scalar
+
+
+Fill = Memory | Number | Length | Extent | Stride | Fixed
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """`apart`: no two arrays may share a byte. Else two that do must start at the same one."""
+
+    program: Program
+    grid: Dimensions
+    block: Dimensions
+    shared_bytes: int
+    guards: tuple[Guard, ...]
+    checks: tuple[Check, ...]
+    fills: tuple[Fill, ...]
+    apart: bool
+
+
+Finish = Callable[[Sequence[Any], Any], None]
+Attempt = tuple[Callable[..., Any], Finish | None]
+"""A function of the arguments: it gives None after the launch, False where it did nothing, and else
+what is left of the launch, to be done by the other function with the arguments."""
+
+
+class Plans(Protocol):
+    """What a driver has that follows plans."""
+
+    def attempt(self, plan: Plan) -> Attempt | None:
+        """The functions of a plan of one of its programs; None where there can be none.
+
+        The first one checks and launches as `Plan` says. It is called from any thread.
+        """
+        ...
