@@ -102,7 +102,7 @@ class Storage:
         """
         if self._copies or not self.lock.acquire(blocking=False):
             return False
-        if self._copies:
+        if self._copies or self._uses:
             self.lock.release()
             return False
         return True
