@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     from sarek_numba.runtime.registry import Device, device, devices, use_device
     from sarek_numba.stdlib import block
     from sarek_numba.vectors import (
+        SoAVector,
         Vector,
         arange,
         empty,
@@ -123,6 +124,7 @@ if TYPE_CHECKING:
         full,
         like,
         ones,
+        soa,
         vector,
         zeros,
     )
@@ -154,7 +156,7 @@ _NAMES = {
         clear_launch_cache
     """,
     "sarek_numba.vectors": """
-        Vector arange empty from_dlpack full like ones vector zeros
+        SoAVector Vector arange empty from_dlpack full like ones soa vector zeros
     """,
     "sarek_numba.frontend.language": """
         atomic barrier bfloat16 block_dim block_idx bool_ complex64 complex128 const
@@ -229,6 +231,7 @@ __all__ = [
     "PolicyError",
     "ReadOnlyWrite",
     "SarekError",
+    "SoAVector",
     "SourceCompilationError",
     "StreamError",
     "TransferFailed",
@@ -291,6 +294,7 @@ __all__ = [
     "register_type",
     "sanitize",
     "shared",
+    "soa",
     "stdlib",
     "superstep",
     "thread_idx",

@@ -60,8 +60,10 @@ from sarek_numba.runtime.inspection import Card
 from sarek_numba.runtime.plans import Attempt
 from sarek_numba.runtime.registry import Device, device
 from sarek_numba.runtime.signature import Signature, signature_of
+from sarek_numba.runtime.soa import SoAVector
 from sarek_numba.runtime.source import Source
 from sarek_numba.runtime.stream import Stream, check_stream
+from sarek_numba.runtime.vector import Vector
 
 _LATER_OPTIONS = {"fastmath": "float operations are exactly rounded here"}
 _MOST_ATTEMPTS = 8  # of one configuration
@@ -345,7 +347,9 @@ class Dispatcher:
         match given:
             case StatedArray() | Record() | Scalar() | Pair() | PythonNumber():
                 return _kind_of_stated(given)
-            case None | bool() | int() | float() | complex() | np.ndarray() | np.generic():
+            case None | bool() | int() | float() | complex() | np.generic():
+                return describe(self.__name__, (name,), (given,), (None,)).kinds[0]
+            case np.ndarray() | Vector() | SoAVector():
                 return describe(self.__name__, (name,), (given,), (None,)).kinds[0]
             case _ if record_argument(given) is not None:
                 return describe(self.__name__, (name,), (given,), (None,)).kinds[0]
@@ -395,7 +399,7 @@ def numba_type(kind: Kind) -> Any:
         case ArrayInfo():
             element = element_of(kind)
             if isinstance(element, Record):
-                dtype = RecordType(element)
+                dtype = RecordType(element, by_bytes=not kind.columns)
             else:
                 dtype = from_dtype(np.dtype(element.value))
             layout: Any = kind.layout

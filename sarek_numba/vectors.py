@@ -7,14 +7,35 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sarek_numba.runtime.soa import SoAVector, soa_of
 from sarek_numba.runtime.vector import Vector, empty_vector, vector_of
 
-__all__ = ["Vector", "arange", "empty", "from_dlpack", "full", "like", "ones", "vector", "zeros"]
+__all__ = [
+    "SoAVector",
+    "Vector",
+    "arange",
+    "empty",
+    "from_dlpack",
+    "full",
+    "like",
+    "ones",
+    "soa",
+    "vector",
+    "zeros",
+]
 
 
 def vector(array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Vector:
     """A vector of the elements of an array, or of nested lists; a copy, C- or F-contiguous."""
     return vector_of(np.asarray(array, dtype))
+
+
+def soa(records: npt.ArrayLike) -> SoAVector:
+    """A vector of the records of an array, each number in a column of its own; a copy.
+
+    TypeError for what is no array of records that a kernel takes.
+    """
+    return soa_of(np.asarray(records))
 
 
 def empty(shape: Any, dtype: npt.DTypeLike = np.float64) -> Vector:

@@ -24,7 +24,7 @@ from sarek_interp.clocks import Clocks
 from sarek_interp.machine import Lanes, Machine, Mask, Selection
 from sarek_interp.order import Order
 from sarek_interp.races import Conflict, Shadow
-from sarek_interp.views import RecordView, Subscripts, View
+from sarek_interp.views import ColumnView, RecordView, Subscripts, View
 from sarek_numba.errors import DataRace, OutOfBounds, UninitialisedRead
 from sarek_numba.ir.types import MemSpace, Scalar
 
@@ -66,7 +66,7 @@ class Storage:
         length: int,
         pitch: int = 0,
         tracing: Tracing | None = None,
-        view: View | RecordView | None = None,
+        view: View | RecordView | ColumnView | None = None,
         pairs: bool = False,
     ) -> None:
         self.name = name
@@ -410,7 +410,7 @@ class Binding:
     scalar: Scalar
     memory: Bytes
     traced: bool
-    view: View | RecordView | None = None
+    view: View | RecordView | ColumnView | None = None
     pairs: bool = False
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from sarek_numba.ir.layout import layout_of
 from sarek_numba.ir.nodes import ParamDecl
-from sarek_numba.ir.records import element_named
+from sarek_numba.ir.records import element_named, leaves
 from sarek_numba.ir.types import OffsetOf, Record, Role, ShapeOf, StrideOf, UserArgument
 
 Subscripts = int | tuple[int, ...]
@@ -65,6 +67,24 @@ class RecordView:
         return index, f"{words}{element_named(self.record, byte)}"
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnView:
+    """A view of records through the array of one number of each."""
+
+    view: View
+    record: Record
+    column: int
+
+    def named(self, name: str, element: int) -> tuple[Subscripts, str]:
+        """The subscripts of the record, and the number that an element of the column is."""
+        leaf = leaves(self.record)[self.column]
+        at, inner = divmod(element, leaf.count)
+        index, words = self.view.named(name, at)
+        numbers = zip(np.unravel_index(inner, leaf.counts), leaf.strides, strict=True)
+        byte = leaf.offset + sum(int(number) * stride for number, stride in numbers)
+        return index, f"{words}{element_named(self.record, byte)}"
+
+
 def whole_name(name: str) -> str:
     """The user's name of an array: a base or a field of its records is named behind a point."""
     return name.partition(".")[0]
@@ -75,7 +95,9 @@ def in_words(index: Subscripts) -> str:
     return str(index) if isinstance(index, int) else ", ".join(map(str, index))
 
 
-def view_of(param: ParamDecl, size: int, values: Mapping[Role, int]) -> View | RecordView | None:
+def view_of(
+    param: ParamDecl, size: int, values: Mapping[Role, int]
+) -> View | RecordView | ColumnView | None:
     """The view of an array parameter in a buffer of `size` bytes; None where its shape is not told.
 
     `values` are those of the launch's scalar parameters by role.
@@ -85,6 +107,11 @@ def view_of(param: ParamDecl, size: int, values: Mapping[Role, int]) -> View | R
     width = layout_of(param.array.element).size
     if param.array.record is None:
         return _plain_view(param, size // (width * (1 + param.array.pairs)), values)
+    column = param.role.column
+    if column is not None:
+        each = width * leaves(param.array.record)[column].count
+        view = _plain_view(param, size // each, values)
+        return None if view is None else ColumnView(view, param.array.record, column)
     view = _plain_view(param, size // layout_of(param.array.record).size, values)
     return None if view is None else RecordView(view, param.array.record, width)
 

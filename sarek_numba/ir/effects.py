@@ -73,6 +73,18 @@ def arguments(kernel: Kernel, variables: Iterable[int]) -> frozenset[int]:
     )
 
 
+def columns(kernel: Kernel, variables: Iterable[int]) -> frozenset[tuple[int, int]]:
+    """Position and column of the columns of the user's arguments among some variables."""
+    wanted = set(variables)
+    return frozenset(
+        (param.role.argument, param.role.column)
+        for param in kernel.params
+        if param.var.id in wanted
+        and isinstance(param.role, UserArgument)
+        and param.role.column is not None
+    )
+
+
 _Sets = tuple[set[int], set[int], set[int]]
 
 

@@ -137,6 +137,8 @@ class _Parser(CoopmatReader):
         match word:
             case "argument":
                 return UserArgument(self.integer())
+            case "column":
+                return UserArgument(self.integer(), self.integer())
             case "real" | "imag" as name:
                 return PartOf(self.integer(), PART_NAMES.index(name))
             case "number":
@@ -165,7 +167,7 @@ class _Parser(CoopmatReader):
         ndim = self.integer()
         self.want(",")
         layout = self.word()
-        writable, record, restrict = True, None, False
+        writable, record, restrict, columns = True, None, False, False
         while self.take(","):
             if self.take("readonly"):
                 writable = False
@@ -173,10 +175,11 @@ class _Parser(CoopmatReader):
                 restrict = True
             else:
                 self.want("in")
+                columns = self.take("columns")
                 self.want("record")
                 record = self.record_type()
         self.want(")")
-        return ArrayInfo(element, space, ndim, layout, writable, pairs, record, restrict)
+        return ArrayInfo(element, space, ndim, layout, writable, pairs, record, restrict, columns)
 
     def decls(self) -> tuple[LocalDecl | SharedDecl | ConstDecl, ...]:
         found: list[LocalDecl | SharedDecl | ConstDecl] = []

@@ -358,8 +358,10 @@ class Printer(ExprPrinter):
 
 def _role(role: Role) -> str:
     match role:
-        case UserArgument(argument=argument):
+        case UserArgument(argument=argument, column=None):
             return f"argument {argument}"
+        case UserArgument(argument=argument, column=column):
+            return f"column {argument} {column}"
         case PartOf(argument=argument, part=part):
             return f"{PART_NAMES[part]} {argument}"
         case NumberOf(argument=argument, number=number):
@@ -385,7 +387,8 @@ def _array_info(info: ArrayInfo) -> str:
     element = type_text(info.element) + (" pairs" if info.pairs else "")
     shape = f"{element}, {info.space.value}, {info.ndim}, {info.layout}"
     alone = ", restrict" if info.restrict else ""
-    within = "" if info.record is None else f", in {type_text(info.record)}"
+    split = " columns" if info.columns else ""
+    within = "" if info.record is None else f", in{split} {type_text(info.record)}"
     return f"array({shape}{access}{alone}{within})"
 
 

@@ -190,6 +190,9 @@ class ArrayInfo:
     them. Each base is a parameter of the same argument: `record` is then what the shape and the
     strides count, and `element` what the base is indexed by.
 
+    With `columns` each number of a record has an array of its own instead, in the order of
+    `ir.records.leaves`; those of a fixed array lie together.
+
     `restrict` promises that what is written through one such array is not accessed by another
     parameter; the launch checks it.
     """
@@ -202,6 +205,7 @@ class ArrayInfo:
     pairs: bool = False
     record: Record | None = None
     restrict: bool = False
+    columns: bool = False
 
 
 # What a parameter of a kernel is filled with at launch. `argument` is the position of the user's
@@ -210,9 +214,13 @@ class ArrayInfo:
 
 @dataclass(frozen=True, slots=True)
 class UserArgument:
-    """The user's argument itself: the buffer of an array, or a scalar."""
+    """The user's argument itself: the buffer of an array, or a scalar.
+
+    Of an array of records in columns, the buffer of one `column`.
+    """
 
     argument: int
+    column: int | None = None
 
 
 PART_NAMES = ("real", "imag")

@@ -69,6 +69,7 @@ from sarek_numba.ir.nodes import (
     WarpBarrier,
     While,
 )
+from sarek_numba.ir.records import leaves
 from sarek_numba.ir.spelling import type_text
 from sarek_numba.ir.text import text
 from sarek_numba.ir.types import (
@@ -77,6 +78,7 @@ from sarek_numba.ir.types import (
     INT64,
     UNIT,
     Array,
+    ArrayInfo,
     DynamicSharedLength,
     ElementType,
     MemSpace,
@@ -169,6 +171,7 @@ class _Checker(ExprChecker):
                 raise Broken(param, f"{var.name} is described as another array")
             if not isinstance(param.role, UserArgument | ReportBuffer):
                 raise Broken(param, f"{var.name} is an array but no argument")
+            self.column(param, array)
             return
         if array is not None or not isinstance(var.type, Scalar):
             raise Broken(param, f"{var.name} is neither an array nor a scalar")
@@ -176,6 +179,17 @@ class _Checker(ExprChecker):
         derived = not isinstance(param.role, UserArgument | PartOf | NumberOf | DynamicSharedLength)
         if derived and var.type is not wanted:
             raise Broken(param, f"{var.name} is {var.type.value}, not {wanted.value}")
+
+    def column(self, param: ParamDecl, array: ArrayInfo) -> None:
+        """A parameter is a column just where its records lie in columns, and of that type."""
+        column = param.role.column if isinstance(param.role, UserArgument) else None
+        if column is None and not array.columns:
+            return
+        if column is None or not array.columns or array.record is None:
+            raise Broken(param, f"{param.var.name} is a column, or its records are, but not both")
+        found = leaves(array.record)
+        if column >= len(found) or found[column].scalar is not array.element:
+            raise Broken(param, f"{param.var.name} is no column {column} of its records")
 
     def local(self, decl: LocalDecl | SharedDecl | ConstDecl) -> None:
         match decl:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, assert_never
@@ -40,7 +40,9 @@ from sarek_numba.ir.types import (
     UserArgument,
 )
 from sarek_numba.ir.variants import is_variant, other_declaration, variant_name
-from sarek_numba.runtime.memory import AnyArray, Arrangement, Placement, arrange
+from sarek_numba.runtime.columns import Columns, Placement
+from sarek_numba.runtime.memory import AnyArray, Arrangement, arrange
+from sarek_numba.runtime.soa import SoAVector
 from sarek_numba.runtime.storage import Storage
 from sarek_numba.runtime.vector import Vector
 
@@ -100,7 +102,8 @@ class Arguments:
 
     `arrays` are the positions of the arrays among the values; the arrangement has them in that
     order. A record is a tuple of its numbers. Of a vector the array describes the elements, and
-    `storages` has the memory, by its place among the arrays.
+    `storages` has the memory, by its place among the arrays. Behind the arguments' own values stand
+    the columns of those that are records in columns; `columns` says where.
     """
 
     kinds: tuple[Kind, ...]
@@ -108,10 +111,29 @@ class Arguments:
     arrays: tuple[int, ...]
     arrangement: Arrangement
     storages: Mapping[int, Storage] = field(default_factory=dict)
+    columns: Mapping[int, Columns] = field(default_factory=dict)
 
     def placement(self, position: int) -> Placement:
-        """The placement of the array at a position among the values."""
+        """The placement of the array at a position among the values; that of records in columns
+        counts records.
+        """
+        split = self.columns.get(position)
+        if split is not None:
+            return split.placement(self.placement(split.first))
         return self.arrangement.placements[self.arrays.index(position)]
+
+    def owner(self, position: int) -> int:
+        """The argument that the array at a position among the values belongs to."""
+        if position < len(self.kinds):
+            return position
+        return next(p for p, split in self.columns.items() if position in split.positions)
+
+    def among(self, whole: Set[int], columns: Set[tuple[int, int]]) -> set[int]:
+        """The places among the arrays of some arguments, and of some of their columns."""
+        found = {place for place, position in enumerate(self.arrays) if position in whole}
+        for argument, column in columns:
+            found.add(self.arrays.index(self.columns[argument].first + column))
+        return found
 
 
 def describe(
@@ -125,13 +147,21 @@ def describe(
     plain: list[Any] = []
     positions: list[int] = []
     storages: dict[int, Storage] = {}
+    split: dict[int, SoAVector] = {}
     for position, value in enumerate(values):
         kind: Kind
-        if isinstance(value, Vector):
+        if isinstance(value, SoAVector) and value.ndim:
+            split[position] = value
+            value = value.described
+        elif isinstance(value, SoAVector):
+            value = np.asarray(value)
+        elif isinstance(value, Vector):
             storages[len(positions)] = value._storage
             value = value._array
         record = record_argument(value)
-        if record is not None:
+        if position in split:
+            kind = _columns_kind(kernel, names[position], split[position])
+        elif record is not None:
             kind = _record(kernel, names[position], record.dtype, "is a record")
             value = numbers_of(kind, record)
         elif isinstance(value, np.ndarray):
@@ -146,13 +176,28 @@ def describe(
             kind = _stated_kind(kernel, names[position], value, kind, wanted)
         kinds.append(kind)
         plain.append(value)
-    arrangement = arrange([plain[p] for p in positions], [names[p] for p in positions])
-    for position, placement in zip(positions, arrangement.placements, strict=True):
-        info = kinds[position]
+    columns: dict[int, Columns] = {}
+    labels = [names[p] for p in positions]
+    for position, whole in split.items():
+        columns[position] = Columns(len(plain), whole.counts, whole.ndim, len(positions))
+        for column in whole.columns:
+            storages[len(positions)] = column._storage
+            labels.append(names[position])
+            positions.append(len(plain))
+            plain.append(column._array)
+    arrangement = arrange([plain[p] for p in positions], labels, tuple(columns.values()))
+    placed = dict(zip(positions, arrangement.placements, strict=True))
+    for position, info in enumerate(kinds):
+        if position in columns:
+            placement = columns[position].placement(placed[columns[position].first])
+        elif position in placed:
+            placement = placed[position]
+        else:
+            continue
         assert isinstance(info, ArrayInfo)
         if placement.layout != info.layout:
             kinds[position] = replace(info, layout=placement.layout)
-    return Arguments(tuple(kinds), tuple(plain), tuple(positions), arrangement, storages)
+    return Arguments(tuple(kinds), tuple(plain), tuple(positions), arrangement, storages, columns)
 
 
 # --- kinds ----------------------------------------------------------------------------------------
@@ -170,6 +215,16 @@ def _array_kind(kernel: str, name: str, value: AnyArray) -> ArrayInfo:
             f"  hint: pass {name}.data and {name}.mask as two arrays, or {name}.filled(value)"
         )
     return array_kind(element, value.ndim, writable=value.flags.writeable)
+
+
+def _columns_kind(kernel: str, name: str, value: SoAVector) -> ArrayInfo:
+    if value.dtype.names is None:
+        raise ArgumentTypeError(
+            f"kernel '{kernel}': argument '{name}' is a field of complex numbers of records in "
+            f"columns, whose parts lie apart\n  hint: pass the records, or numpy.array({name})"
+        )
+    info = array_kind(_record(kernel, name, value.dtype), value.ndim, writable=not value.readonly)
+    return replace(info, columns=True)
 
 
 def array_kind(
@@ -405,6 +460,7 @@ def in_words(kind: Kind | Stated) -> str:
                 words += f" of {variant}"
             elif isinstance(element, Record):
                 words += f" of records ({', '.join(name for name, _ in element.fields)})"
+                words += " in columns" if isinstance(kind, ArrayInfo) and kind.columns else ""
             elif element is not None:
                 words += f" of {element.value}"
             layout = _LAYOUT_WORDS.get(kind.layout or "")
@@ -444,11 +500,21 @@ def _filler(param: ParamDecl) -> Filler:
     if param.array is not None:
         assert isinstance(role, UserArgument), "an array is filled by the user's argument"
         position = role.argument
+        if role.column is not None:
+            return _column(position, role.column)
         return lambda arguments, buffers, shared: buffers[arguments.placement(position).region]
     assert isinstance(param.var.type, Scalar), "a parameter is an array or a scalar"
     convert = converter(param.var.type)
     read = _reader(role)
     return lambda arguments, buffers, shared: convert(read(arguments, shared))
+
+
+def _column(position: int, column: int) -> Filler:
+    def fill(arguments: Arguments, buffers: Sequence[Any], shared: int) -> Any:
+        found = arguments.placement(arguments.columns[position].first + column)
+        return buffers[found.region]
+
+    return fill
 
 
 def _reader(role: Role) -> Callable[[Arguments, int], Any]:

@@ -158,6 +158,11 @@ def _taken(externals: Externals | None) -> str:
 
 def _check_whole(kernel: str, arguments: Arguments) -> None:
     """Refuse arrays that a pointer alone does not describe."""
+    for position in arguments.columns:
+        raise ArgumentTypeError(
+            f"kernel '{kernel}': argument {position} is of records in columns, and an external "
+            "kernel takes arrays\n  hint: pass its columns, v['x'] and so on"
+        )
     for position in arguments.arrays:
         array = arguments.values[position]
         if not array.flags.forc:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,13 +100,15 @@ def _check(kernel: str, name: str, params: Sequence[ParamDecl], kind: Kind, valu
 def _is_array(wanted: ArrayInfo, given: ArrayInfo) -> bool:
     if (wanted.record or wanted.element) != (given.record or given.element):
         return False
+    if wanted.columns != given.columns:
+        return False
     same = wanted.ndim == given.ndim and wanted.pairs == given.pairs
     is_laid_out = wanted.layout == "A" or given.layout == wanted.layout
     return same and is_laid_out and given.writable >= wanted.writable
 
 
 def _array_words(wanted: ArrayInfo) -> str:
-    words = in_words(wanted)
+    words = in_words(wanted if wanted.record is None else replace(wanted, element=wanted.record))
     return f"{words}, writable" if wanted.writable else words
 
 

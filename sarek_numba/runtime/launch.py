@@ -18,6 +18,7 @@ from typing import Any, cast
 from sarek_numba import capability
 from sarek_numba.errors import InvalidArgument, InvalidDimensions, LengthOverflow
 from sarek_numba.ir.effects import arguments as arguments_of
+from sarek_numba.ir.effects import columns as columns_of
 from sarek_numba.ir.effects import effects_of
 from sarek_numba.ir.layout import array_layout
 from sarek_numba.ir.needs import Need, needs
@@ -50,6 +51,8 @@ _INT32_ELEMENTS = 2**31
 class Analysed:
     """A kernel and what a launch must know of it. `reads`, `writes` are positions of arguments.
 
+    `read_columns`, `written_columns` say which columns of arguments that are records in columns.
+
     `identity` is the content with the kernel's name and place: two kernels that differ in these
     alone share no program, for sources and findings name the kernel and its lines. `reporting` is
     what a device runs that is not the oracle, where there is something to print or to check.
@@ -61,6 +64,8 @@ class Analysed:
     needs: tuple[Need, ...]
     reads: frozenset[int]
     writes: frozenset[int]
+    read_columns: frozenset[tuple[int, int]]
+    written_columns: frozenset[tuple[int, int]]
     static_shared_bytes: int
     local_bytes: int = 0  # of the local arrays of one thread
     restrict: bool = False  # is it promised that written arrays overlap no others?
@@ -103,6 +108,8 @@ def analyse(kernel: Kernel, names: Sequence[str], *, debug: bool = False) -> Ana
         needs=tuple(needs(kernel)),
         reads=arguments_of(kernel, effects.reads),
         writes=arguments_of(kernel, effects.writes),
+        read_columns=columns_of(kernel, effects.reads),
+        written_columns=columns_of(kernel, effects.writes),
         static_shared_bytes=_static_shared_bytes(kernel),
         local_bytes=_local_bytes(kernel),
         restrict=any(p.array is not None and p.array.restrict for p in kernel.params),
@@ -173,8 +180,8 @@ def launch(
     check_shared(analysed.kernel.name, program.static_shared_bytes, shared_bytes, device.record)
     positions = arguments.arrays
     arrays = [arguments.values[position] for position in positions]
-    read = {i for i, position in enumerate(positions) if position in analysed.reads}
-    written = {i for i, position in enumerate(positions) if position in analysed.writes}
+    read = arguments.among(analysed.reads, analysed.read_columns)
+    written = arguments.among(analysed.writes, analysed.written_columns)
     driver = device.driver
     reported = _reporting_on(device, analysed)
     memory = None if reported is None else report.new_buffer()
@@ -296,9 +303,10 @@ def _check_lengths(analysed: Analysed, arguments: Arguments) -> None:
 
 def _check_repeated(analysed: Analysed, arguments: Arguments) -> None:
     for position in arguments.arrays:
-        if position in analysed.writes and repeats_elements(arguments.values[position]):
+        owner = arguments.owner(position)
+        if owner in analysed.writes and repeats_elements(arguments.values[position]):
             raise InvalidArgument(
-                f"kernel '{analysed.kernel.name}' writes argument '{analysed.names[position]}', "
+                f"kernel '{analysed.kernel.name}' writes argument '{analysed.names[owner]}', "
                 "whose elements each stand at several indices (a stride is 0)\n"
                 "  hint: pass a copy of it"
             )

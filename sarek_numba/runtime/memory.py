@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from sarek_numba.errors import InvalidArgument
 from sarek_numba.ir.records import bases, record_of, unit_alignment
+from sarek_numba.runtime.columns import Columns, Placement, lowered_starts
 from sarek_numba.runtime.device import Bytes, DeviceMemory, Driver
 from sarek_numba.runtime.storage import Storage
 
@@ -50,22 +51,6 @@ class Region:
     @property
     def size(self) -> int:
         return self.end - self.start + self.phase
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where an array lies in its region.
-
-    `offset` is the index of element (0, …, 0) from the start of the bound buffer; it and `strides`
-    count elements. `layout` is "C" or "F" only where the array starts its buffer and is contiguous.
-    """
-
-    region: int
-    offset: int
-    layout: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +116,10 @@ def repeats_elements(array: AnyArray) -> bool:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def arrange(arrays: Sequence[AnyArray], names: Sequence[str]) -> Arrangement:
-    """Sort arrays into regions.
+def arrange(
+    arrays: Sequence[AnyArray], names: Sequence[str], split: Sequence[Columns] = ()
+) -> Arrangement:
+    """Sort arrays into regions; the columns of `split` begin at one record, each in its own.
 
     Raises InvalidArgument for an array that cannot be addressed as it lies and shares elements with
     another one.
@@ -141,7 +128,14 @@ def arrange(arrays: Sequence[AnyArray], names: Sequence[str]) -> Arrangement:
     regions: list[Region] = []
     placements: dict[int, Placement] = {}
     reach = 0
-    for start, end, members, staging in _staged_extents(arrays, origins, names):
+    lowered: Mapping[int, int] = {}
+    if split:
+        lowered = lowered_starts(
+            lambda known: _merged_extents(arrays, origins, known), arrays, origins, split
+        )
+    for start, end, members, staging in _staged_extents(arrays, origins, names, lowered):
+        if staging and any(member in each.members for each in split for member in members):
+            raise _refused_overlap(names, members, members[0])
         phase = start % _ALIGNMENT if staging == "bytes" else 0
         region = Region(start, end, members, staging, phase)
         for member in members:
@@ -165,12 +159,16 @@ def _is_counted(array: AnyArray, distance: int) -> bool:
 
 
 def _merged_extents(
-    arrays: Sequence[AnyArray], origins: Sequence[int]
+    arrays: Sequence[AnyArray], origins: Sequence[int], lowered: Mapping[int, int]
 ) -> list[tuple[int, int, tuple[int, ...]]]:
-    """Extents, merged where they overlap, each with the arrays in it; empty arrays stay alone."""
+    """Extents, merged where they overlap, each with the arrays in it; empty arrays stay alone.
+
+    Some begin lower than their arrays do.
+    """
     extents: list[tuple[int, int, tuple[int, ...]]] = []
     for position, (array, origin) in enumerate(zip(arrays, origins, strict=True)):
-        extents.append((*extent(array, origin), (position,)))
+        start, end = extent(array, origin)
+        extents.append((lowered.get(position, start), end, (position,)))
     merged = [item for item in extents if item[0] == item[1]]
     furthest = 0
     for start, end, members in sorted(item for item in extents if item[0] < item[1]):
@@ -185,10 +183,13 @@ def _merged_extents(
 
 
 def _staged_extents(
-    arrays: Sequence[AnyArray], origins: Sequence[int], names: Sequence[str]
+    arrays: Sequence[AnyArray],
+    origins: Sequence[int],
+    names: Sequence[str],
+    lowered: Mapping[int, int],
 ) -> Iterator[tuple[int, int, tuple[int, ...], str | None]]:
     """Merged extents with their staging; fields of packed records come apart again."""
-    for start, end, members in _merged_extents(arrays, origins):
+    for start, end, members in _merged_extents(arrays, origins, lowered):
         widest = max(alignment_of(arrays[m]) for m in members)
         mixed = len(members) > 1 and start % widest
         phase = start % _ALIGNMENT if mixed else 0
@@ -306,7 +307,8 @@ def bound_regions(
             if vector is not None:
                 storage, first, last = vector
                 if driver.memory is not None and region.staging is None:
-                    buffers.append(hold(driver.memory, storage, first, last, is_written, stack))
+                    end = last if is_read or is_written else first  # what is unused stays away
+                    buffers.append(hold(driver.memory, storage, first, end, is_written, stack))
                     continue
                 storage.fetch(first, last)
                 if is_written:

@@ -21,9 +21,10 @@ def check_apart(kernel: str, names: Sequence[str], arguments: Arguments, writes:
         for position in arguments.arrays
     }
     for first, second in combinations(ranges, 2):
-        if first not in writes and second not in writes:
+        left, right = arguments.owner(first), arguments.owner(second)
+        if left not in writes and right not in writes:
             continue
-        written, other = (first, second) if first in writes else (second, first)
+        written, other = (left, right) if left in writes else (right, left)
         start = max(ranges[first][0], ranges[second][0])
         end = min(ranges[first][1], ranges[second][1])
         if start < end:

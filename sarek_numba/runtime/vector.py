@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,12 @@ import numpy.typing as npt
 
 from sarek_numba.errors import ReadOnlyWrite
 from sarek_numba.runtime.memory import AnyArray, address, extent
+from sarek_numba.runtime.reading import Readable
 from sarek_numba.runtime.registry import Device, device
 from sarek_numba.runtime.storage import Storage
 
 
-class Vector:
+class Vector(Readable):
     """An n-dimensional array for launches on any device; see `sarek.vector`.
 
     A launch brings to its device what it needs and is not there yet; reading on the host brings
@@ -25,8 +25,6 @@ class Vector:
     """
 
     __slots__ = ("__weakref__", "_array", "_storage")
-    __hash__ = None  # type: ignore[assignment] # compared element by element, as arrays are
-    __array_priority__ = 100.0  # NumPy leaves operators to this class
 
     def __init__(self, storage: Storage, array: AnyArray) -> None:
         self._storage = storage
@@ -97,15 +95,17 @@ class Vector:
 
     def __getitem__(self, index: Any) -> Any:
         """One element, or a vector of the same memory for slices; ValueError for index arrays."""
-        if _is_advanced(index):
+        if is_advanced(index):
             raise ValueError(
                 "a vector takes numbers, slices, `...` and field names as its index, not arrays\n"
                 "  hint: index a copy on the host, np.asarray(v)[...]"
             )
         found = self._array[index]
-        if isinstance(found, np.ndarray) and (found.ndim or _keeps_axes(index)):
+        if isinstance(found, np.ndarray) and (found.ndim or keeps_axes(index)):
             return self._like(found)
-        self._fetch(self._array[(*_as_tuple(index), ...)])
+        self._fetch(self._array[as_part(index)])
+        if self.dtype.names is not None:  # a record of NumPy is a view, which would be written to
+            return self[as_part(index)].__array__()[()]
         return self._array[index]
 
     def _like(self, array: AnyArray) -> Vector:
@@ -124,10 +124,8 @@ class Vector:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable()
-        target = (
-            self._array[index] if _is_advanced(index) else self._array[(*_as_tuple(index), ...)]
-        )
-        changed = self._array if _is_advanced(index) else target
+        target = self._array[index] if is_advanced(index) else self._array[as_part(index)]
+        changed = self._array if is_advanced(index) else target
         with self._storage.lock:
             given = np.array(value) if isinstance(value, Vector) else value  # it may be this memory
             if changed is self._array or not changed.flags.forc:
@@ -169,25 +167,11 @@ class Vector:
             raise TypeError("a vector without axes has no items\n  hint: v[()]")
         return iter(np.asarray(self)) if self.ndim == 1 else (self[k] for k in range(len(self)))
 
-    def __contains__(self, value: object) -> bool:
-        return value in np.asarray(self)
-
-    def tolist(self) -> Any:
-        """The elements as Python numbers in lists."""
-        return np.asarray(self).tolist()
-
-    def item(self, *index: int) -> Any:
-        """One element as a Python number."""
-        return np.asarray(self).item(*index)
-
     def __float__(self) -> float:
         return float(np.asarray(self))
 
     def __int__(self) -> int:
         return int(np.asarray(self))
-
-    def __bool__(self) -> bool:
-        return bool(np.asarray(self))
 
     def copy(self) -> Vector:
         """A vector of its own memory, of the same elements, C-contiguous."""
@@ -202,9 +186,6 @@ class Vector:
     def __repr__(self) -> str:
         text = np.array2string(np.asarray(self), separator=", ", prefix="vector(")
         return f"vector({text}, dtype={self.dtype})"
-
-    def __str__(self) -> str:
-        return str(np.asarray(self))
 
     # --- devices ----------------------------------------------------------------------------------
 
@@ -244,49 +225,8 @@ class Vector:
     def __dlpack_device__(self) -> Any:
         return self._array.__dlpack_device__()
 
-    def _compared(self, other: Any, by: Callable[[Any, Any], Any]) -> Any:
-        return by(np.asarray(self), np.asarray(other) if isinstance(other, Vector) else other)
-
-    def __eq__(self, other: object) -> Any:
-        return self._compared(other, operator.eq)
-
-    def __ne__(self, other: object) -> Any:
-        return self._compared(other, operator.ne)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compared(other, operator.lt)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compared(other, operator.le)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compared(other, operator.gt)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compared(other, operator.ge)
-
     def __reduce__(self) -> Any:
         return vector_of, (np.array(self),)
-
-
-@contextmanager
-def on_host(values: Sequence[Any]) -> Iterator[list[Any]]:
-    """The values with NumPy's arrays in place of vectors, for the body of `with` to read and write.
-
-    Afterwards the host's elements are the newest, of vectors that are not read only.
-    """
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(value.host())
-            if isinstance(value, Vector) and not value.readonly
-            else array_on_host(value)
-            for value in values
-        ]
-
-
-def array_on_host(value: Any) -> Any:
-    """The elements of a vector, current, as an array that must not be written; others as is."""
-    return value._fetch(value._array) if isinstance(value, Vector) else value
 
 
 def empty_vector(shape: Any, dtype: npt.DTypeLike) -> Vector:
@@ -308,16 +248,23 @@ def vector_of(array: AnyArray) -> Vector:
     return made
 
 
-def _as_tuple(index: Any) -> tuple[Any, ...]:
+def as_tuple(index: Any) -> tuple[Any, ...]:
+    """An index as a tuple of its parts."""
     return index if isinstance(index, tuple) else (index,)
 
 
-def _is_advanced(index: Any) -> bool:
+def as_part(index: Any) -> Any:
+    """A basic index that gives an array even where no axis is left."""
+    return index if keeps_axes(index) else (*as_tuple(index), ...)
+
+
+def is_advanced(index: Any) -> bool:
     """Whether an index gives a copy in NumPy, not a view."""
     return any(
-        isinstance(part, list | np.ndarray | Vector | bool | np.bool_) for part in _as_tuple(index)
+        isinstance(part, list | np.ndarray | Vector | bool | np.bool_) for part in as_tuple(index)
     )
 
 
-def _keeps_axes(index: Any) -> bool:
-    return any(part is Ellipsis for part in _as_tuple(index))
+def keeps_axes(index: Any) -> bool:
+    """Whether an index gives an array even where no axis is left."""
+    return any(part is Ellipsis for part in as_tuple(index))

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sarek_numba.errors import ArgumentTypeError, InvalidArgument
+from sarek_numba.runtime.hosted import array_on_host
 from sarek_numba.runtime.registry import Device
-from sarek_numba.runtime.vector import array_on_host
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Where: TypeAlias = str | Device | None

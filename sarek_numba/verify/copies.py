@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sarek_numba.runtime.hosted import array_on_host
 from sarek_numba.runtime.memory import address, arrange, own_bytes
-from sarek_numba.runtime.vector import array_on_host
 
 
 def copies(values: Sequence[Any]) -> list[Any]:

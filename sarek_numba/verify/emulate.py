@@ -25,7 +25,7 @@ from sarek_numba.frontend.variants import CaseType, Variant
 from sarek_numba.ir.types import Pair, Scalar
 from sarek_numba.runtime.annotations import stated_of
 from sarek_numba.runtime.arguments import record_argument
-from sarek_numba.runtime.vector import on_host
+from sarek_numba.runtime.hosted import on_host
 from sarek_numba.verify.emulation import patterns
 from sarek_numba.verify.emulation.arrays import EmulatedArray, made_record, own, structured
 from sarek_numba.verify.emulation.machine import BlockState, Dimensions, places, run_block

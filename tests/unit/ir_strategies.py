@@ -375,7 +375,7 @@ class Supply:
             ArrayInfo, types, spaces, small, st.sampled_from("CFA"), flags, restrict=flags
         )
         role = (
-            st.builds(UserArgument, small)
+            st.builds(UserArgument, small, st.none() | small)
             | st.builds(LengthOf, small)
             | st.builds(OffsetOf, small)
             | st.builds(ShapeOf, small, small)

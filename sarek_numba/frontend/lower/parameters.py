@@ -60,6 +60,7 @@ def array_info(type: types.Array, base: Var) -> ArrayInfo:
         bool(type.mutable),
         pairs=is_complex(type.dtype),
         record=record,
+        columns=record is not None and not type.dtype.by_bytes,
     )
 
 
@@ -80,7 +81,10 @@ def array_parameter(
     bases = [base] if place is None else place.store.variables
     if twin is not None and twin[0] is not base:
         bases = [base, twin[0]]
-    params: list[tuple[Var, Role]] = [(each, UserArgument(argument)) for each in bases]
+    columns = range(len(bases)) if place is not None and place.store.apart else [None] * len(bases)
+    params: list[tuple[Var, Role]] = [
+        (each, UserArgument(argument, column)) for each, column in zip(bases, columns, strict=True)
+    ]
     parts: list[Callable[[View], Expr]] = []
 
     def added(word: str, role: Role, part: Callable[[View], Expr]) -> Cell:
