@@ -8,36 +8,27 @@ from __future__ import annotations
 
 import gc
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
-from sarek_numba.errors import CompileWarning, raise_diagnostics
+from sarek_numba.errors import raise_diagnostics
 from sarek_numba.frontend.covering import compiling_covered
 from sarek_numba.frontend.hints import NONE, Hints, compiling
 from sarek_numba.frontend.infer import infer
 from sarek_numba.frontend.lower import lower
-from sarek_numba.frontend.typed import Captured, Typed
+from sarek_numba.frontend.typed import Typed
 from sarek_numba.frontend.warps import DEFAULT_WIDTH, compiling_for
 from sarek_numba.ir.convergence import check_convergence
-from sarek_numba.ir.nodes import Kernel
 from sarek_numba.ir.text import text
 from sarek_numba.ir.verify import verify
+from sarek_numba.runtime.compiled import Compiled, show_notes
 from sarek_numba.runtime.dump import dump
 
 # Numba's inference shares state between functions.
 _front_end = threading.RLock()
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A verified kernel as lowered, and the captured values that it was made from."""
-
-    kernel: Kernel
-    captures: tuple[Captured, ...]
 
 
 def compile_kernel(
@@ -72,8 +63,9 @@ def compile_kernel(
     dump("ir", name, lambda: text(kernel))
     verify(kernel)
     raise_diagnostics(check_convergence(kernel))
-    _warn(typed)
-    return Compiled(kernel, typed.captures)
+    notes = tuple(note for function in (*typed.callees, typed) for note in function.notes)
+    show_notes(notes)
+    return Compiled(kernel, typed.captures, notes)
 
 
 @contextmanager
@@ -89,14 +81,6 @@ def _paused_collector() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _warn(typed: Typed) -> None:
-    """Show what inference noted, as warnings at the lines of the kernel and its callees."""
-    for function in (*typed.callees, typed):
-        for note in function.notes:
-            file, line = (note.span.file, note.span.line) if note.span else ("<kernel>", 0)
-            warnings.warn_explicit(str(note), CompileWarning, file, line)
 
 
 def _numba_text(typed: Typed) -> str:

@@ -33,6 +33,7 @@ from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT
 from sarek_numba.ir.needs import Need
 from sarek_numba.ir.nodes import Kernel
 from sarek_numba.ir.types import ArrayInfo, Pair, Record, Scalar
+from sarek_numba.runtime import compiled as compiling
 from sarek_numba.runtime import launch as launching
 from sarek_numba.runtime.annotations import read_annotation, stated_of
 from sarek_numba.runtime.arguments import (
@@ -294,6 +295,10 @@ class Dispatcher:
     def _compile(
         self, kinds: Sequence[Kind], index_bits: int, warp_width: int, covered: bool
     ) -> _Specialisation:
+        about = (self.__name__, repr(tuple(kinds)), index_bits, repr(self.hints), warp_width)
+        kept = None if covered else compiling.look_up(self.py_func, about)
+        if kept is not None and kept.found is not None:
+            return self._analysed(kept.found)
         from sarek_numba.compile import compile_kernel  # decorating loads no compiler
 
         numba_types = tuple(map(numba_type, kinds))
@@ -308,6 +313,11 @@ class Dispatcher:
             warp_width,
             covered,
         )
+        if kept is not None:
+            kept.keep(compiled)
+        return self._analysed(compiled)
+
+    def _analysed(self, compiled: compiling.Compiled) -> _Specialisation:
         analysed = launching.analyse(compiled.kernel, self.signature.names, debug=self.debug)
         return _Specialisation(analysed, compiled.captures)
 

@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 
@@ -58,6 +60,28 @@ def threads() -> int:
         return max(1, int(text))
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else (os.cpu_count() or 1)
+
+
+def cache_folder() -> Path | None:
+    """SAREK_CACHE_DIR: where results are kept for later processes; by default the user's folder of
+    caches. None where SAREK_CACHE is 0.
+    """
+    if os.environ.get("SAREK_CACHE", "1").strip().lower() in ("0", "off", "no", "false"):
+        return None
+    stated = os.environ.get("SAREK_CACHE_DIR")
+    return Path(stated) if stated else _user_folder()
+
+
+@cache
+def _user_folder() -> Path:
+    from platformdirs import user_cache_path  # imported where it is needed
+
+    return user_cache_path("sarek_numba", appauthor=False)
+
+
+def cache_bytes() -> int:
+    """SAREK_CACHE_MB: how much the cache on disk may hold, 1024 MB by default."""
+    return int(float(os.environ.get("SAREK_CACHE_MB", "1024")) * 1e6)
 
 
 simulated_width: ContextVar[int | None] = ContextVar("simulated_warp_width", default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,27 @@ def pytest_addoption(parser):
     parser.addoption(
         "--update-golden", action="store_true", help="write golden files instead of comparing"
     )
+    parser.addoption("--disk-cache", metavar="FOLDER", help="run with a cache on disk")
+
+
+def pytest_configure(config):
+    """No cache on disk: a test finds nothing of another's, and writes none of the user's."""
+    folder = config.getoption("--disk-cache")
+    os.environ["SAREK_CACHE"] = "1" if folder else "0"
+    if folder:
+        os.environ["SAREK_CACHE_DIR"] = folder
+
+
+@pytest.fixture
+def disk_cache(tmp_path, monkeypatch):
+    """An empty cache on disk of the test's own: its folder."""
+    from sarek_numba.runtime import disk
+
+    monkeypatch.setenv("SAREK_CACHE", "1")
+    monkeypatch.setenv("SAREK_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(disk, "_warned", False)
+    monkeypatch.setattr(disk, "_written", 1)  # no sweep but where a test asks for it
+    return tmp_path / "cache"
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from sarek_numba.codegen.target import Target
 from sarek_numba.errors import SourceCompilationError
 from sarek_numba.ir.nodes import Kernel
 from sarek_numba.passes import optimise
+from sarek_numba.runtime import disk
 from sarek_numba.runtime.device import Bytes, DeviceMemory, Queues
 from sarek_numba.runtime.languages import Externals
 from sarek_numba.runtime.plans import Attempt, Plan, Plans
@@ -124,6 +125,7 @@ class Compiler:
         self._lock = threading.Lock()
         self._launcher: Any = None  # the code of launches lives as long as this does
         self.python = Python()
+        self.identity = (*_identity(), ("triple", llvm.get_process_triple()))
         self.cpu: str = llvm.get_host_cpu_name()
         features = llvm.get_host_cpu_features()
         self.features: str = features.flatten()
@@ -157,12 +159,25 @@ class Compiler:
         return parsed, machine
 
     def compile(self, module: Module) -> Compiled:
+        """Machine code for a module, from the cache on disk if it is there."""
+        key = disk.key_of(
+            "native", self.identity, module.text, module.instructions, module.has_texts
+        )
+        code = disk.load("native", key)
+        made: list[bytes] = []
         with self._lock:
-            parsed, machine = self._optimised(module)
-            engine = llvm.create_mcjit_compiler(parsed, machine)
+            if code is not None:
+                engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self._machine(1))
+                engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+            else:
+                parsed, machine = self._optimised(module)
+                engine = llvm.create_mcjit_compiler(parsed, machine)
+                engine.set_object_cache(lambda _, code: made.append(bytes(code)))
             engine.finalize_object()
             address = engine.get_function_address("kernel")
-            return Compiled(_PROTOTYPE(address), address, engine)
+        for each in made:
+            disk.save("native", key, each)
+        return Compiled(_PROTOTYPE(address), address, engine)
 
     def compile_launcher(self, text: str) -> int:
         """The address of the launcher; 0 where a function that it calls is missing."""
@@ -191,6 +206,17 @@ class Compiler:
 
 def _refused(module: Module, error: RuntimeError) -> SourceCompilationError:
     return SourceCompilationError("LLVM refused its input", module.text, str(error))
+
+
+def _identity() -> tuple[tuple[str, str], ...]:
+    """What tells this compiler and its target from others: part of every key of a cache."""
+    return (
+        ("llvmlite", llvmlite.__version__),
+        ("LLVM", ".".join(map(str, llvm.llvm_version_info))),
+        ("cpu", llvm.get_host_cpu_name()),
+        ("machine", platform.machine()),
+        ("features", llvm.get_host_cpu_features().flatten()),
+    )
 
 
 TARGET = Target("native", address_bits=64, calls=True, inline_barriers=True, framework="native")
@@ -236,14 +262,7 @@ class NativeDriver:
 
     def _record(self) -> DeviceRecord:
         version = ".".join(map(str, llvm.llvm_version_info))
-        identity = (
-            ("llvmlite", llvmlite.__version__),
-            ("LLVM", version),
-            ("cpu", llvm.get_host_cpu_name()),
-            ("machine", platform.machine()),
-            ("features", llvm.get_host_cpu_features().flatten()),
-        )
-        return device_record(f"{llvm.get_host_cpu_name()} through LLVM {version}", identity)
+        return device_record(f"{llvm.get_host_cpu_name()} through LLVM {version}", _identity())
 
     def prepare(self, kernel: Kernel) -> NativeProgram:
         return self.program(optimise(kernel, TARGET))

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sarek_numba import settings
 from sarek_numba.errors import (
     BackendError,
     DeviceLost,
@@ -30,6 +31,7 @@ from sarek_numba.errors import (
     OutOfMemory,
     SourceCompilationError,
 )
+from sarek_numba.runtime import disk
 from sarek_numba.runtime.device import BackendUnavailable, Dimensions
 
 _VENDORS_VARIABLE = "OCL_ICD_VENDORS"
@@ -106,18 +108,67 @@ def _visible(libraries: Sequence[Path]) -> Iterator[None]:
 
 
 def compile_program(context: Any, device: Any, source: str, options: Sequence[str]) -> Any:
-    """A built program. Raises SourceCompilationError with the source and the compiler's log."""
+    """A built program, from the cache on disk if it is there.
+
+    Raises SourceCompilationError with the source and the compiler's log.
+    """
     cl = load()
+    key = disk.key_of("opencl", identity_of(device), source, tuple(options))
+    kept = _from_disk(context, device, key, options)
+    if kept is not None:
+        return kept
     # Some compilers write a log although all is well; pyopencl warns of it. Catching warnings is
     # not safe among threads.
     with _compile_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return cl.Program(context, source).build(list(options), [device], cache_dir=False)
+            built = cl.Program(context, source).build(list(options), [device], cache_dir=False)
         except cl.Error as error:
             raise SourceCompilationError(
                 f"the OpenCL compiler of {device.name} rejects the program", source, str(error)
             ) from error
+        _keep(built, key)
+        return built
+
+
+def identity_of(device: Any) -> tuple[tuple[str, str], ...]:
+    """What tells a device and its compiler from others: part of every key of a cache."""
+    return (
+        ("platform", f"{device.platform.name} {device.platform.version}"),
+        ("vendor", device.vendor),
+        ("device", device.name),
+        ("version", device.version),
+        ("driver", device.driver_version),
+    )
+
+
+def _from_disk(context: Any, device: Any, key: str, options: Sequence[str]) -> Any:
+    """A program from what the driver's compiler made before, or None."""
+    binary = disk.load("opencl", key)
+    if binary is None:
+        return None
+    cl = load()
+    with _compile_lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            program = cl.Program(context, [device], [binary])
+            return program.build(list(options), [device], cache_dir=False)
+        except cl.Error:  # the driver does not take it any more, whatever its version says
+            disk.drop("opencl", key)
+            return None
+
+
+def _keep(program: Any, key: str) -> None:
+    """Keep a program's binary. A driver may have none: then nothing is kept."""
+    cl = load()
+    if settings.cache_folder() is None:
+        return
+    try:
+        binary = program.get_info(cl.program_info.BINARIES)[0]
+    except (cl.Error, IndexError):
+        return
+    if binary:
+        disk.save("opencl", key, bytes(binary))
 
 
 def start(

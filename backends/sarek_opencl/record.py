@@ -67,13 +67,7 @@ def record_of(device: Any, name: str) -> DeviceRecord:
         backend="opencl",
         model="jit",
         description=f"{device.name.strip()} ({device.platform.name.strip()})",
-        identity=(
-            ("platform", f"{device.platform.name} {device.platform.version}"),
-            ("vendor", device.vendor),
-            ("device", device.name),
-            ("version", device.version),
-            ("driver", device.driver_version),
-        ),
+        identity=driver.identity_of(device),
         limits=Limits(
             threads_per_block=int(device.max_work_group_size),
             block=(int(sizes[0]), int(sizes[1]), int(sizes[2])),

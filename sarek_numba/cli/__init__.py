@@ -8,6 +8,7 @@ import click
 
 # Name of each subcommand and the module whose attribute `command` it is.
 COMMANDS = {
+    "cache": "sarek_numba.cli.cache",
     "demo": "sarek_numba.cli.demo_command",
     "devices": "sarek_numba.cli.devices",
 }

@@ -8,21 +8,19 @@ again once it is strong.
 
 from __future__ import annotations
 
-import builtins
 import dataclasses
 import inspect
 import operator
 from collections.abc import Callable
 from heapq import heappop, heappush
-from types import FunctionType
 from typing import Any
 
-import numpy as np
 from numba.core import ir, typeinfer, types
 from numba.core.errors import NumbaWarning, WarningsFixer
 
 from sarek_numba.errors import CompileError, Diagnostic, UnsupportedConstruct
 from sarek_numba.frontend import matching
+from sarek_numba.frontend.captures import captured
 from sarek_numba.frontend.complexes import ConjugateMethod
 from sarek_numba.frontend.context import (
     MISSING,
@@ -233,14 +231,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
         self._value(inst.value, target, gvar.value)
 
     def _capture(self, name: str, path: tuple[str, ...], value: Any) -> None:
-        if isinstance(value, (np.ndarray, np.void)):
-            value = value.copy()
-        function = self.source.original
-
-        def read() -> Any:
-            return read_captured(function, name, path)
-
-        self.captures[name, path] = Captured(function, name, path, value, read)
+        self.captures[name, path] = captured(self.source.original, name, path, value)
 
     def typeof_arg(self, inst: Any, target: ir.Var, arg: Any) -> None:
         source = self._mangle_arg_name(arg.name)
@@ -561,23 +552,6 @@ def _as_written(
         return operand
     given = variables[operand[0]]
     return (next(name for name, variable in expr.kws if variable is given), *operand[1:])
-
-
-def read_captured(function: FunctionType, name: str, path: tuple[str, ...]) -> Any:
-    """The value that a function would find under a name and attributes now, or MISSING."""
-    code = function.__code__
-    try:
-        if name in code.co_freevars:
-            value = (function.__closure__ or ())[code.co_freevars.index(name)].cell_contents
-        elif name in function.__globals__:
-            value = function.__globals__[name]
-        else:
-            value = getattr(builtins, name)
-        for each in path:
-            value = getattr(value, each)
-    except (AttributeError, KeyError, ValueError):
-        return MISSING
-    return value
 
 
 def findings(loc: ir.Loc, error: Exception, inferer: Inferer) -> list[Diagnostic]:

@@ -61,22 +61,28 @@ def all_nodes(tree: ast.AST | None) -> list[ast.AST]:
 
 def parse(function: FunctionType) -> FunctionNode | ast.Lambda | None:
     """The syntax tree of a function with the lines and columns of its file, or None."""
+    return parse_with_text(function)[0]
+
+
+def parse_with_text(function: FunctionType) -> tuple[FunctionNode | ast.Lambda | None, str]:
+    """The tree that `parse` gives, and the text that it depends on."""
     code = function.__code__
     lines = _lines(function)
     first = code.co_firstlineno
     if not 0 < first <= len(lines):
-        return None
+        return None, ""
     if code.co_name != "<lambda>":
-        end = _end(lines, code)
-        tree = _parse_lines(lines[first - 1 : end], first)
+        text = "".join(lines[first - 1 : _end(lines, code)])
+        tree = _parse_text(text, first)
         if tree is not None:
-            return _find(tree, code)
+            return _find(tree, code), text
+    rest = "".join(lines[first - 1 :])
     try:
         block = inspect.getblock(lines[first - 1 :])
     except (IndexError, SyntaxError):
-        return None
-    tree = _parse_lines(block, first)
-    return None if tree is None else _find(tree, code)
+        return None, rest
+    tree = _parse_text("".join(block), first)
+    return (None if tree is None else _find(tree, code)), rest
 
 
 def _lines(function: FunctionType) -> list[str]:
@@ -118,9 +124,8 @@ def _last_line(code: CodeType) -> int:
     return max([code.co_firstlineno, *lines, *inner])
 
 
-def _parse_lines(lines: list[str], first: int) -> ast.Module | None:
+def _parse_text(text: str, first: int) -> ast.Module | None:
     """Parse lines, the first of which has this number, without moving their columns."""
-    text = "".join(lines)
     indented = text[:1] in (" ", "\t")
     before = "if 1:\n" if indented else ""
     missing = first - 1 - len(before.splitlines())

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -209,7 +210,7 @@ def _array_kind(kernel: str, name: str, value: AnyArray) -> ArrayInfo:
         element = _record(kernel, name, value.dtype)
     if element is None:
         raise ArgumentTypeError(_refused_element(kernel, name, "is an array of", value.dtype))
-    if isinstance(value, np.ma.MaskedArray):
+    if _is_masked(value):
         raise ArgumentTypeError(
             f"kernel '{kernel}': argument '{name}' is a masked array, and a kernel sees no mask\n"
             f"  hint: pass {name}.data and {name}.mask as two arrays, or {name}.filled(value)"
@@ -225,6 +226,12 @@ def _columns_kind(kernel: str, name: str, value: SoAVector) -> ArrayInfo:
         )
     info = array_kind(_record(kernel, name, value.dtype), value.ndim, writable=not value.readonly)
     return replace(info, columns=True)
+
+
+def _is_masked(value: AnyArray) -> bool:
+    """Whether an array has a mask; asking for `numpy.ma` would import it, which takes long."""
+    masked = sys.modules.get("numpy.ma")
+    return masked is not None and isinstance(value, masked.MaskedArray)
 
 
 def array_kind(

@@ -29,6 +29,9 @@ class Counters:
     downloads: int = 0
     uploaded_bytes: int = 0
     downloaded_bytes: int = 0
+    disk_hits: int = 0
+    disk_misses: int = 0
+    disk_writes: int = 0
     _launches: int = 0  # those that Python counted
 
     @property

@@ -30,7 +30,7 @@ from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.ir.warps import has_meetings, uses_warps
 from sarek_numba.passes import optimise
 from sarek_numba.passes.report import Reporting, reporting
-from sarek_numba.runtime import report
+from sarek_numba.runtime import disk, report
 from sarek_numba.runtime.arguments import Arguments, Filler, fillers
 from sarek_numba.runtime.cache import Memo, count
 from sarek_numba.runtime.device import Bytes, Dimensions, Program, QueuedProgram
@@ -355,7 +355,11 @@ def _prepare(device: Device, analysed: Analysed) -> _Prepared:
         target = driver.target
         dump("optimised", kernel.name, lambda: text(optimise(kernel, target)))
     dump("source", kernel.name, lambda: source(device, analysed))
-    count("compiles")
-    with explained(kernel, device.record.name, driver.target):
-        program = driver.prepare(kernel)
+    loads = disk.code_loads()
+    try:
+        with explained(kernel, device.record.name, driver.target):
+            program = driver.prepare(kernel)
+    finally:
+        if disk.code_loads() == loads:
+            count("compiles")
     return _Prepared(program, fillers(program.params))
