@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sarek_numba import stdlib
+    from sarek_numba import accept, policy, stdlib
     from sarek_numba.dispatcher import kernel
     from sarek_numba.errors import (
         ArgumentCountError,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         CompileWarning,
         ConstantOverflow,
         DataRace,
+        DeviationWarning,
         DeviceLost,
         Diagnostic,
         DivergentBarrier,
@@ -183,7 +184,8 @@ _NAMES = {
     "sarek_numba.errors": """
         ArgumentCountError ArgumentTypeError ArithmeticFault AssertionFailed BackendError
         BarrierDivergence CapabilityError CompileError CompileWarning ConstantOverflow DataRace
-        DeviceLost Diagnostic DivergentBarrier GraphError InvalidArgument InvalidDimensions
+        DeviationWarning DeviceLost Diagnostic DivergentBarrier GraphError InvalidArgument
+        InvalidDimensions
         InvalidFile InvalidIR JitError LaunchError LaunchFailed LengthOverflow MixedDevices
         NoProgress OracleError OutOfBounds OutOfMemory PolicyError ReadOnlyWrite SarekError
         SourceCompilationError StreamError TransferFailed TypingError UnboundLocal UnboundRead
@@ -193,8 +195,10 @@ _NAMES = {
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 _MODULES = {
+    "accept": "sarek_numba.accept",
     "block": "sarek_numba.stdlib.block",
     "math": "sarek_numba.frontend.mathematics",
+    "policy": "sarek_numba.policy",
     "stdlib": "sarek_numba.stdlib",
 }
 
@@ -210,6 +214,7 @@ __all__ = [
     "CompileWarning",
     "ConstantOverflow",
     "DataRace",
+    "DeviationWarning",
     "Device",
     "DeviceLost",
     "Diagnostic",
@@ -246,6 +251,7 @@ __all__ = [
     "Vector",
     "WarpDivergence",
     "WeakOverflow",
+    "accept",
     "arange",
     "atomic",
     "barrier",
@@ -289,6 +295,7 @@ __all__ = [
     "math",
     "mem_fence",
     "ones",
+    "policy",
     "record",
     "register_intrinsic",
     "register_type",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import FunctionType
 from typing import Any, assert_never, overload
@@ -22,7 +22,7 @@ import numpy as np
 from numba.core import types
 from numba.np.numpy_support import from_dtype
 
-from sarek_numba import recording, settings
+from sarek_numba import accept, policy, recording, settings
 from sarek_numba.errors import ArgumentCountError, Diagnostic, LaunchError, UnsupportedConstruct
 from sarek_numba.frontend.complexes import WEAK_COMPLEX
 from sarek_numba.frontend.hints import NAMES, NONE, Hints, read_hints
@@ -66,7 +66,6 @@ from sarek_numba.runtime.source import Source
 from sarek_numba.runtime.stream import Stream, check_stream
 from sarek_numba.runtime.vector import Vector
 
-_LATER_OPTIONS = {"fastmath": "float operations are exactly rounded here"}
 _MOST_ATTEMPTS = 8  # of one configuration
 _MOST_CONFIGURATIONS = 256  # of one kernel
 _MOST_SPECIALISATIONS = 64  # of one tuple of kinds, by captured values; the oldest is dropped
@@ -162,9 +161,17 @@ class ForAll:
 class Dispatcher:
     """A kernel, made by `@sarek.kernel`. Launch it as `k[grid, block](*arguments)`."""
 
-    def __init__(self, function: FunctionType, hints: Hints = NONE, *, debug: bool = False) -> None:
+    def __init__(
+        self,
+        function: FunctionType,
+        hints: Hints = NONE,
+        *,
+        debug: bool = False,
+        grants: tuple[policy.Grant, ...] = (),
+    ) -> None:
         self.py_func = function
         self.hints = hints
+        self.grants = grants
         self.debug = debug
         self.signature: Signature = signature_of(function)
         self.__name__ = function.__name__
@@ -244,7 +251,9 @@ class Dispatcher:
         wide = arguments.arrangement.reach >= 2**31 or needs_wide_indices(grid, block)
         warp_width = target.record.limits.warp_width_for(settings.warp_width())
         covered = recording.current() is not None and target.driver.target is None
-        made = self._specialised(arguments.kinds, 64 if wide else 32, warp_width, covered)
+        fast = self._fast_grants(target)
+        bits = 64 if wide else 32
+        made = self._specialised(arguments.kinds, bits, warp_width, covered, fast)
         analysed = made.analysed
         launching.check_warps(target, analysed, block)
         launching.check_local(target, analysed, block)
@@ -263,6 +272,14 @@ class Dispatcher:
 
     # --- specialising
 
+    def _fast_grants(self, target: Device) -> tuple[policy.Grant, ...]:
+        """The grants of `fastmath` in the budget of a launch now; a revoked one is recorded."""
+        budget = policy.budget(self.grants)
+        if any(grant.consent is policy.Consent.FASTMATH for grant in budget.revoked):
+            why = policy.Refused(budget.why_not(policy.Consent.FASTMATH))
+            policy.record_once(self.__name__, target.record.name, "fastmath", why)
+        return budget.of(policy.Consent.FASTMATH)
+
     @cached_property
     def _stated(self) -> tuple[Stated, ...]:
         return stated_of(self.py_func, self.signature.names)
@@ -273,13 +290,19 @@ class Dispatcher:
         index_bits: int,
         warp_width: int = DEFAULT_WIDTH,
         covered: bool = False,
+        fast: tuple[policy.Grant, ...] = (),
     ) -> launching.Analysed:
-        return self._specialised(kinds, index_bits, warp_width, covered).analysed
+        return self._specialised(kinds, index_bits, warp_width, covered, fast).analysed
 
     def _specialised(
-        self, kinds: tuple[Kind, ...], index_bits: int, warp_width: int, covered: bool
+        self,
+        kinds: tuple[Kind, ...],
+        index_bits: int,
+        warp_width: int,
+        covered: bool,
+        fast: tuple[policy.Grant, ...],
     ) -> _Specialisation:
-        key = (kinds, index_bits, covered)
+        key = (kinds, index_bits, covered, bool(fast))
         for specialisation in self._specialisations.get(key, ()):
             if specialisation.serves(warp_width):
                 return specialisation
@@ -288,17 +311,22 @@ class Dispatcher:
             for specialisation in known:  # another thread may have made it meanwhile
                 if specialisation.serves(warp_width):
                     return specialisation
-            made = self._compile(kinds, index_bits, warp_width, covered)
+            made = self._compile(kinds, index_bits, warp_width, covered, fast)
             self._specialisations[key] = (made, *known[: _MOST_SPECIALISATIONS - 1])
             return made
 
     def _compile(
-        self, kinds: Sequence[Kind], index_bits: int, warp_width: int, covered: bool
+        self,
+        kinds: Sequence[Kind],
+        index_bits: int,
+        warp_width: int,
+        covered: bool,
+        fast: tuple[policy.Grant, ...],
     ) -> _Specialisation:
         about = (self.__name__, repr(tuple(kinds)), index_bits, repr(self.hints), warp_width)
         kept = None if covered else compiling.look_up(self.py_func, about)
         if kept is not None and kept.found is not None:
-            return self._analysed(kept.found)
+            return self._analysed(kept.found, fast)
         from sarek_numba.compile import compile_kernel  # decorating loads no compiler
 
         numba_types = tuple(map(numba_type, kinds))
@@ -315,10 +343,13 @@ class Dispatcher:
         )
         if kept is not None:
             kept.keep(compiled)
-        return self._analysed(compiled)
+        return self._analysed(compiled, fast)
 
-    def _analysed(self, compiled: compiling.Compiled) -> _Specialisation:
-        analysed = launching.analyse(compiled.kernel, self.signature.names, debug=self.debug)
+    def _analysed(
+        self, compiled: compiling.Compiled, fast: tuple[policy.Grant, ...]
+    ) -> _Specialisation:
+        kernel = replace(compiled.kernel, fastmath=True) if fast else compiled.kernel
+        analysed = launching.analyse(kernel, self.signature.names, debug=self.debug, grants=fast)
         return _Specialisation(analysed, compiled.captures)
 
     # --- inspecting
@@ -335,13 +366,19 @@ class Dispatcher:
         """The text that a device compiles, for arguments or types as in `ir`: a `str`."""
         target = device(device_name)
         width = target.record.limits.warp_width_for(settings.warp_width())
-        return launching.source(target, self._inspected(arguments, width))
+        fast = self._fast_grants(target)
+        return launching.source(target, self._inspected(arguments, width, fast))
 
     def needs(self, *arguments: Any) -> tuple[Need, ...]:
         """What the kernel needs of a device, for arguments or types as in `ir`."""
         return self._inspected(arguments).needs
 
-    def _inspected(self, given: Sequence[Any], warp_width: int | None = None) -> launching.Analysed:
+    def _inspected(
+        self,
+        given: Sequence[Any],
+        warp_width: int | None = None,
+        fast: tuple[policy.Grant, ...] = (),
+    ) -> launching.Analysed:
         signature = self.signature
         if not given and signature.names and any(s is None for s in self._stated):
             raise ArgumentCountError(
@@ -351,7 +388,7 @@ class Dispatcher:
         wanted = given if given else self._stated
         kinds = map(self._inspected_kind, signature.names, signature.bind(wanted, {}))
         width = warp_width or settings.warp_width() or DEFAULT_WIDTH
-        return self._specialise(tuple(kinds), 32, width)
+        return self._specialise(tuple(kinds), 32, width, fast=fast)
 
     def _inspected_kind(self, name: str, given: Any) -> Kind:
         match given:
@@ -381,7 +418,7 @@ class Dispatcher:
         with self._lock:
             compiled = [
                 (kinds, made.analysed)
-                for (kinds, _, covered), several in self._specialisations.items()
+                for (kinds, _, covered, _), several in self._specialisations.items()
                 for made in several
                 if not covered
             ]
@@ -448,10 +485,13 @@ def kernel(function: Any = None, **options: Any) -> Any:
     refuses launches with more threads a block. `restrict=True` refuses launches in which an array
     that the kernel writes overlaps another argument, and tells the device's compiler so.
     `debug=True` has every device check subscripts and assertions, as the device 'interpreter'
-    does.
+    does. `accept=[sarek.accept.fastmath("why")]` grants what may change results, and
+    `fastmath="why"` is short for that one (see `sarek.policy`). Raises PolicyError for a grant
+    without a reason.
     """
     given = {name: options.pop(name) for name in NAMES if name in options}
     debug = options.pop("debug", False)
+    grants = _grants(options)
     _refuse_options(options)
     hints = read_hints(given)
     if not isinstance(debug, bool):
@@ -460,17 +500,23 @@ def kernel(function: Any = None, **options: Any) -> Any:
             Diagnostic(UnsupportedConstruct, message, None, "write @sarek.kernel(debug=True)")
         )
     if function is None:
-        return lambda decorated: Dispatcher(_python_function(decorated), hints, debug=debug)
-    return Dispatcher(_python_function(function), hints, debug=debug)
+        return lambda decorated: Dispatcher(
+            _python_function(decorated), hints, debug=debug, grants=grants
+        )
+    return Dispatcher(_python_function(function), hints, debug=debug, grants=grants)
+
+
+def _grants(options: dict[str, Any]) -> tuple[policy.Grant, ...]:
+    """What `accept=` and `fastmath=` grant; both are taken out of the options."""
+    grants = policy.checked("@sarek.kernel(accept=...)", options.pop("accept", ()))
+    if "fastmath" in options:
+        grants = (*grants, accept.fastmath(options.pop("fastmath")))
+    return grants
 
 
 def _refuse_options(options: Mapping[str, Any]) -> None:
     for option in options:
-        if option in _LATER_OPTIONS:
-            message = f"@sarek.kernel({option}=...) is not in this version"
-        else:
-            message = f"@sarek.kernel has no option '{option}'"
-        hint = _LATER_OPTIONS.get(option, "write @sarek.kernel")
+        message, hint = f"@sarek.kernel has no option '{option}'", "write @sarek.kernel"
         raise UnsupportedConstruct(Diagnostic(UnsupportedConstruct, message, None, hint))
 
 

@@ -206,6 +206,10 @@ class CapabilityError(SarekError, NotImplementedError):
         super().__init__(message)
 
 
+class DeviationWarning(UserWarning):
+    """An optimisation changes results, within a bound that it states; said once in a process."""
+
+
 class PolicyError(SarekError, PermissionError):
     """Something that needs a grant which was not given."""
 

@@ -45,7 +45,17 @@ def environment_items() -> list[tuple[dict[Any, Any], Any]] | None:
     return [(vars(os), "environ"), *((data, encode(name)) for name in _OF_LAUNCHES)]
 
 
-_OF_LAUNCHES = ("SAREK_DEVICE", "SAREK_DISABLE", "SAREK_WARP_WIDTH")
+_OF_LAUNCHES = ("SAREK_DEVICE", "SAREK_DISABLE", "SAREK_WARP_WIDTH", "SAREK_OPT_DISABLE")
+
+
+def disabled_optimisations() -> frozenset[str]:
+    """SAREK_OPT_DISABLE: grants and optimisations that are revoked ("all" for every one)."""
+    return _words("SAREK_OPT_DISABLE")
+
+
+def explain() -> bool:
+    """SAREK_EXPLAIN: whether decisions are printed to standard error, one line each."""
+    return os.environ.get("SAREK_EXPLAIN", "0") not in ("", "0")
 
 
 def seed() -> int:

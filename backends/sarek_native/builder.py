@@ -14,10 +14,14 @@ from sarek_numba.ir.types import Scalar
 
 
 class Code:
-    """A function body of `width` lanes. `closed` is True after a jump, until the next label."""
+    """A function body of `width` lanes. `closed` is True after a jump, until the next label.
 
-    def __init__(self, width: int) -> None:
+    `float_flags` stand behind the names of float operations: what LLVM may do with them.
+    """
+
+    def __init__(self, width: int, float_flags: str = "") -> None:
         self.width = width
+        self.float_flags = float_flags
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.support: dict[str, str] = {}

@@ -50,6 +50,10 @@ class Module:
     has_texts: bool = False
 
 
+# What `accept.fastmath` allows; no NaN, infinity or signed zero is assumed away.
+_FASTMATH = " reassoc arcp contract afn"
+
+
 def emit(kernel: Kernel, width: int, variant: Variant, vector_bits: int = 256) -> Module:
     """The module of a legal kernel for one class of block shapes."""
     with deep_recursion():
@@ -57,7 +61,7 @@ def emit(kernel: Kernel, width: int, variant: Variant, vector_bits: int = 256) -
 
 
 def _emit(kernel: Kernel, width: int, variant: Variant, vector_bits: int) -> Module:
-    code = Code(width)
+    code = Code(width, _FASTMATH if kernel.fastmath else "")
     split = has_barrier(kernel.body)
     frame = Frame(code, variant, split)
     functions = {function.name: function for function in kernel.functions}

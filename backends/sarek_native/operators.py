@@ -127,7 +127,7 @@ def compare(code: Code, op: BinOp, left: Value, right: Value) -> Value:
 def _float(operation: Operation, op: BinOp, left: Value, right: Value, mask: Mask) -> Value:
     a, b = operation.text(left), operation.text(right)
     if op in _FLOAT:
-        return operation.value(operation.do(_FLOAT[op], a, b))
+        return operation.value(operation.do(_FLOAT[op] + operation.code.float_flags, a, b))
     remainder = support.lane_call(operation.code, "fmod", (left, right), mask)
     m = operation.text(remainder)
     if op is BinOp.MOD:

@@ -121,7 +121,7 @@ def _function(
     outer: State, helper: HelperFunction, name: str, arguments: list[Value | Place], body: Emit
 ) -> str:
     """The text of the function."""
-    code = Code(outer.code.width)
+    code = Code(outer.code.width, outer.code.float_flags)
     code.support, code.declarations = outer.code.support, outer.code.declarations
     parameters: list[str] = []
     bindings: dict[int, Binding] = {

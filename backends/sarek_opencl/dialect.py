@@ -159,6 +159,8 @@ def _function_names(templates: Iterable[str]) -> frozenset[str]:
     return frozenset(text.partition("(")[0] for text in templates)
 
 
+_EXACT, _CONTRACTED = "#pragma OPENCL FP_CONTRACT OFF", "#pragma OPENCL FP_CONTRACT ON"
+
 DIALECT = Dialect(
     name="OpenCL C",
     types=_TYPES,
@@ -195,7 +197,7 @@ DIALECT = Dialect(
     atomics=_ATOMICS,
     volatile="*(volatile {space}{type} *){0}",
     structure="({type}){{{items}}}",
-    prologue=("#pragma OPENCL FP_CONTRACT OFF",),
+    prologue=(_EXACT,),
     type_prologue={Scalar.FLOAT64: ("#pragma OPENCL EXTENSION cl_khr_fp64 : enable",)},
     word_prologue={
         text.partition("(")[0]: (f"#pragma OPENCL EXTENSION {extension} : enable",)
@@ -240,3 +242,9 @@ def without_extended_atomics(dialect: Dialect) -> Dialect:
         if scalar not in _LONG_INTEGERS or op not in EXTENDED_OPS
     }
     return replace(dialect, atomics=kept)
+
+
+def contracting(dialect: Dialect) -> Dialect:
+    """The dialect in which a product and a sum may become one operation: see `accept.fastmath`."""
+    lines = tuple(_CONTRACTED if line == _EXACT else line for line in dialect.prologue)
+    return replace(dialect, prologue=lines)

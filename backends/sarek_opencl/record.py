@@ -45,10 +45,19 @@ _ATOMIC_EVIDENCE = "OpenCL 1.2, section 6.12.11: 32-bit atomic functions; measur
 _ATOMIC_LOOP_EVIDENCE = "by construction: compare-and-exchange of the bits; measured"
 
 
+_EXACT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
+
+
 def build_options(device: Any) -> tuple[str, ...]:
     """Options of the compiler: exact arithmetic where the device offers to ask for it."""
     exact = _advertises_exact_division(device)
-    return ("-cl-std=CL1.2", "-w", *(("-cl-fp32-correctly-rounded-divide-sqrt",) if exact else ()))
+    return ("-cl-std=CL1.2", "-w", *((_EXACT_DIVISION,) if exact else ()))
+
+
+def fast_options(exact: tuple[str, ...]) -> tuple[str, ...]:
+    """Options for a kernel with `accept.fastmath`: none that assumes NaN or infinity away."""
+    kept = tuple(one for one in exact if one != _EXACT_DIVISION)
+    return (*kept, "-cl-mad-enable", "-cl-denorms-are-zero")
 
 
 def _advertises_exact_division(device: Any) -> bool:

@@ -31,11 +31,11 @@ from sarek_numba.runtime.device import (
 from sarek_numba.runtime.languages import Externals
 from sarek_numba.runtime.plans import Plans
 from sarek_opencl import driver, intel, nvidia, pocl
-from sarek_opencl.dialect import DIALECT, without_extended_atomics
+from sarek_opencl.dialect import DIALECT, contracting, without_extended_atomics
 from sarek_opencl.externals import OpenCLExternals
 from sarek_opencl.memory import Buffer, OpenCLMemory, Part
 from sarek_opencl.queues import OpenCLQueues
-from sarek_opencl.record import build_options, has_extended_atomics, record_of
+from sarek_opencl.record import build_options, fast_options, has_extended_atomics, record_of
 
 _PLATFORMS = {
     "Portable Computing Language": "pocl",
@@ -52,7 +52,11 @@ class OpenCLProgram:
     """A kernel built for one device. Any number of threads may launch it."""
 
     def __init__(
-        self, owner: OpenCLDriver, params: tuple[ParamDecl, ...], emitted: cfamily.Emitted
+        self,
+        owner: OpenCLDriver,
+        params: tuple[ParamDecl, ...],
+        emitted: cfamily.Emitted,
+        options: tuple[str, ...],
     ) -> None:
         self._cl = cl = driver.load()
         self.params = params
@@ -60,7 +64,7 @@ class OpenCLProgram:
         self.static_shared_bytes = emitted.static_shared_bytes
         self._owner = owner
         self._dynamic_shared = emitted.dynamic_shared
-        program = driver.compile_program(owner.context, owner.device, emitted.text, owner.options)
+        program = driver.compile_program(owner.context, owner.device, emitted.text, options)
         with driver.check("creating a kernel", owner.device):
             self._kernel = cl.Kernel(program, cfamily.ENTRY)
             self._private_bytes = int(
@@ -177,9 +181,12 @@ class OpenCLDriver:
         with self._lock:
             program = self._programs.get(emitted.text)
             if program is None or program.params != legal.params:
-                program = OpenCLProgram(self, legal.params, emitted)
+                program = OpenCLProgram(self, legal.params, emitted, self._options(legal))
                 self._programs[emitted.text] = program
             return program
+
+    def _options(self, kernel: Kernel) -> tuple[str, ...]:
+        return fast_options(self.options) if kernel.fastmath else self.options
 
     def source(self, kernel: Kernel) -> str:
         """See `sarek_numba.runtime.device.Driver`."""
@@ -188,7 +195,7 @@ class OpenCLDriver:
         return cfamily.header(kernel) + shown.text
 
     def _dialect(self, kernel: Kernel) -> Dialect:
-        dialect = DIALECT
+        dialect = contracting(DIALECT) if kernel.fastmath else DIALECT
         if not has_extended_atomics(self.device):
             dialect = without_extended_atomics(dialect)
         match self.device.platform.name:

@@ -82,6 +82,7 @@ class Kernel:
     `index_bits` is 32 when every array of the launch has fewer than 2^31 elements and block ×
     grid is below 2^31 along each axis, else 64; length, offset, shape and stride parameters have
     that width. `warp_width` is the number of threads of a warp, None where nothing depends on it.
+    With `fastmath` float operations may deviate as `accept.fastmath` says; the oracle's do not.
 
     As text it is its text form (`ir.text`), which a notebook shows in colour.
     """
@@ -96,6 +97,7 @@ class Kernel:
     native_function: NativeFunction | None = None
     index_bits: int = 32
     warp_width: int | None = None
+    fastmath: bool = False
     span: Span | None = span_field()
 
     def __str__(self) -> str:

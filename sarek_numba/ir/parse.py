@@ -96,6 +96,7 @@ class _Parser(CoopmatReader):
         self.want("index")
         index_bits = self.integer()
         warp_width = self.integer() if self.take("warp") else None
+        fastmath = self.take("fastmath")
         self.want("{")
         types, variants = [], []
         while self.at("record") or self.at("variant"):
@@ -124,6 +125,7 @@ class _Parser(CoopmatReader):
             tuple(functions),
             index_bits=index_bits,
             warp_width=warp_width,
+            fastmath=fastmath,
         )
 
     def param(self) -> ParamDecl:

@@ -307,7 +307,8 @@ class Printer(ExprPrinter):
     def kernel(self, kernel: Kernel, name: str | None = None) -> str:
         shown = name_text(kernel.name) if name is None else name
         warp = "" if kernel.warp_width is None else f" warp {kernel.warp_width}"
-        self.line(f"kernel {shown} index {kernel.index_bits}{warp} {{")
+        fastmath = " fastmath" if kernel.fastmath else ""
+        self.line(f"kernel {shown} index {kernel.index_bits}{warp}{fastmath} {{")
         self.indent += 1
         for record, fields in kernel.types:
             self.line(f"record {fields_text(record, fields)}")

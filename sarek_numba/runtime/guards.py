@@ -1,5 +1,5 @@
 """The guards of a launch: a global that the kernel captured, a variable of the environment, the
-device of `use_device`, the memo.
+device of `use_device`, grants, the memo.
 
 An equal object in the place of another does not count: then the launch takes the long way, which
 compares as it always does.
@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from sarek_numba import settings
+from sarek_numba import policy, settings
 from sarek_numba.runtime import cache, registry
 from sarek_numba.runtime.plans import ABSENT, Guard, Place
 
@@ -33,6 +33,8 @@ def guards_of(captures: Iterable[Captured], driver: Any) -> tuple[Guard, ...] | 
         *(_item(*entry) for entry in environment),
         _context(registry.current_device),
         _context(settings.simulated_width),
+        _context(policy.surrounding),
+        _item(vars(policy), "process_grants"),
         _item(vars(cache), "generation"),
         _item(vars(driver), "record"),
     ]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, cast
 
-from sarek_numba import capability
+from sarek_numba import capability, policy
 from sarek_numba.errors import InvalidArgument, InvalidDimensions, LengthOverflow
 from sarek_numba.ir.effects import arguments as arguments_of
 from sarek_numba.ir.effects import columns as columns_of
@@ -72,6 +72,7 @@ class Analysed:
     whole_warps: bool = False  # must a block be a whole number of warps?
     reporting: Reporting | None = None
     debug: bool = False
+    grants: tuple[policy.Grant, ...] = ()  # that allow what the kernel's `fastmath` says
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,13 @@ _sources: Memo[Source] = Memo()
 _prepared: Memo[_Prepared] = Memo()
 
 
-def analyse(kernel: Kernel, names: Sequence[str], *, debug: bool = False) -> Analysed:
+def analyse(
+    kernel: Kernel,
+    names: Sequence[str],
+    *,
+    debug: bool = False,
+    grants: tuple[policy.Grant, ...] = (),
+) -> Analysed:
     """What a launch must know of a verified kernel; `names` are those of its arguments.
 
     `debug` has devices check subscripts and assertions, as the oracle always does.
@@ -104,6 +111,7 @@ def analyse(kernel: Kernel, names: Sequence[str], *, debug: bool = False) -> Ana
         ),
         reporting=reported,
         debug=debug,
+        grants=grants,
         names=tuple(names),
         needs=tuple(needs(kernel)),
         reads=arguments_of(kernel, effects.reads),
@@ -158,6 +166,9 @@ def check(device: Device, analysed: Analysed, arguments: Arguments, shared_bytes
     if analysed.restrict:
         check_apart(analysed.kernel.name, analysed.names, arguments, analysed.writes)
     check_capabilities(device, analysed)
+    if analysed.grants:
+        outcome = _fastmath(device, analysed.grants)
+        policy.record_once(analysed.kernel.name, device.record.name, "fastmath", outcome)
 
 
 def launch(
@@ -347,6 +358,13 @@ def source(device: Device, analysed: Analysed) -> Source:
 def _make_source(device: Device, analysed: Analysed) -> Source:
     count("sources")
     return Source(device.driver.source(_kernel_on(device, analysed)), device.record.backend)
+
+
+def _fastmath(device: Device, grants: tuple[policy.Grant, ...]) -> policy.Applied | policy.Refused:
+    """What a device makes of grants of `fastmath`."""
+    if device.driver.target is None:
+        return policy.Refused("the oracle computes exactly")
+    return policy.Applied(policy.Granted(grants, "contraction, reassociation, approximations"))
 
 
 def _prepare(device: Device, analysed: Analysed) -> _Prepared:

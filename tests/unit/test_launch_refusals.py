@@ -361,11 +361,6 @@ def test_capability_names_the_line(fake_device: Any) -> None:
 
 
 DECORATED: dict[str, tuple[Callable[[], Any], str]] = {
-    "fastmath": (
-        lambda: sarek.kernel(fastmath="why"),
-        "@sarek.kernel(fastmath=...) is not in this version\n"
-        "  hint: float operations are exactly rounded here",
-    ),
     "unknown option": (
         lambda: sarek.kernel(unroll=4),
         "@sarek.kernel has no option 'unroll'\n  hint: write @sarek.kernel",
@@ -384,13 +379,6 @@ def test_bad_decoration_is_refused(name: str) -> None:
     with pytest.raises(errors.UnsupportedConstruct) as raised:
         decorate()
     assert str(raised.value) == text
-
-
-@pytest.mark.parametrize("option", ["fastmath"])
-def test_options_of_later_versions_are_refused_by_name(option: str) -> None:
-    """None is silently without effect."""
-    with pytest.raises(errors.UnsupportedConstruct, match=rf"@sarek.kernel\({option}=...\)"):
-        sarek.kernel(**{option: 1})
 
 
 # --- devices that are present ---------------------------------------------------------------------
