@@ -223,3 +223,27 @@ def test_ir_says_fastmath_and_reads_it_back():
     assert kernel.fastmath
     assert text(kernel) == fast
     assert content_hash(kernel) != content_hash(plain)
+
+
+def test_launches_like_earlier_ones_follow_grants_too(monkeypatch):
+    """The short way of a launch notices each place that a grant can come from or be revoked."""
+    kernel = sarek.kernel(multiply_add)
+    vectors = [sarek.vector(array) for array in arguments()]
+
+    def contracted():
+        for _ in range(4):  # the later ones go the short way
+            kernel.launch(*vectors, grid=1, block=64, device="native")
+        return float(vectors[0][0]) != 0
+
+    assert not contracted()
+    with policy.grant(FAST):
+        granted = contracted()
+    assert not contracted()
+    policy.always(FAST)
+    assert contracted() == granted
+    monkeypatch.setenv("SAREK_OPT_DISABLE", "fastmath")
+    assert not contracted()
+    monkeypatch.delenv("SAREK_OPT_DISABLE")
+    assert contracted() == granted
+    policy.withdraw()
+    assert not contracted()
