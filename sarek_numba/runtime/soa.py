@@ -8,7 +8,7 @@ asked for is put together out of the columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,7 @@ from sarek_numba.ir.types import FixedArray, Record
 from sarek_numba.ir.variants import guards
 from sarek_numba.runtime.columns import described_records
 from sarek_numba.runtime.memory import AnyArray
+from sarek_numba.runtime.partition import partition
 from sarek_numba.runtime.reading import Readable
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.vector import Vector, as_tuple, empty_vector, is_advanced, keeps_axes
@@ -244,6 +245,20 @@ class SoAVector(Readable):
         """Bring all columns to a device now, before a launch needs them; gives the vector."""
         for column in self.columns:
             column.to(which)
+        return self
+
+    def partition(self, devices: Sequence[str | Device]) -> list[SoAVector]:
+        """A part along axis 0 for each device, of the same memory and current there.
+
+        The parts are as equal as they can be, the first ones larger; they may be empty. Raises
+        UnknownDevice, and ValueError without devices or axes, before anything moves.
+        """
+        return partition(self, devices)
+
+    def gather(self) -> SoAVector:
+        """Bring all elements to the host, whichever devices have them; gives the vector."""
+        for column in self.columns:
+            column.gather()
         return self
 
     def free(self, which: str | Device | None = None) -> None:

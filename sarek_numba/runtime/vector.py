@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sarek_numba.errors import ReadOnlyWrite
 from sarek_numba.runtime.memory import AnyArray, address, extent
+from sarek_numba.runtime.partition import partition
 from sarek_numba.runtime.reading import Readable
 from sarek_numba.runtime.registry import Device, device
 from sarek_numba.runtime.storage import Storage
@@ -196,6 +197,19 @@ class Vector(Readable):
             self._fetch(self._array)
         else:
             self._storage.send(memory, *self._span(self._array))
+        return self
+
+    def partition(self, devices: Sequence[str | Device]) -> list[Vector]:
+        """A part along axis 0 for each device, of the same memory and current there.
+
+        The parts are as equal as they can be, the first ones larger; they may be empty. Raises
+        UnknownDevice, and ValueError without devices or axes, before anything moves.
+        """
+        return partition(self, devices)
+
+    def gather(self) -> Vector:
+        """Bring all elements to the host, whichever devices have them; gives the vector."""
+        self._fetch(self._array)
         return self
 
     def free(self, which: str | Device | None = None) -> None:

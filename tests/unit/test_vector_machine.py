@@ -1,14 +1,16 @@
 """Vectors against a model: whatever is done to them, and wherever, no datum is lost or stale.
 
 Rules write on the host, launch on every device and on streams of it, move, free, take sub-vectors
-and drop them; the model is a plain NumPy array. `python -m tests.unit.test_vector_machine STEPS`
-runs longer.
+and drop them; the model is a plain NumPy array. Some vectors are records in columns, and
+columns of these. `python -m tests.unit.test_vector_machine STEPS` runs until so many rules were
+applied.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
+from typing import Any
 
 import numpy as np
 from hypothesis import settings
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,
+    invariant,
     multiple,
     rule,
     run_state_machine_as_test,
@@ -25,6 +28,7 @@ import sarek_numba as sarek
 
 DEVICES = [device.name for device in sarek.devices()]
 LENGTH = 40
+PAIR = np.dtype([("first", np.int64), ("second", np.int32), ("third", np.int64)])
 
 STREAMS = [  # of each device the launches that wait, and two streams
     (name, stream)
@@ -60,12 +64,25 @@ def read(total, x):
     total[0] = s
 
 
+@sarek.kernel
+def exchange(p, n):
+    """Two columns of three, and of every second record alone."""
+    i = sarek.global_idx.x
+    if i % 2 == 0 and i < len(p):
+        before = p[i].first
+        p[i].first = p[i].third + n
+        p[i].third = before
+
+
 class VectorMachine(RuleBasedStateMachine):
     vectors = Bundle("vectors")
+    records = Bundle("records")
+    steps = 0  # of all runs
 
     def __init__(self) -> None:
         super().__init__()
-        self.pairs: list[tuple[sarek.Vector, np.ndarray]] = []
+        self.pairs: list[tuple[Any, np.ndarray]] = []
+        VectorMachine.steps -= 1  # invariants are looked at before the first step too
 
     @rule(target=vectors, start=st.integers(-9, 9))
     def make(self, start: int) -> object:
@@ -73,6 +90,50 @@ class VectorMachine(RuleBasedStateMachine):
         pair = sarek.vector(model), model
         self.pairs.append(pair)
         return pair
+
+    @rule(target=records, start=st.integers(-9, 9))
+    def make_records(self, start: int) -> object:
+        model = np.zeros(LENGTH, PAIR)
+        model["first"], model["third"] = np.arange(LENGTH) + start, start
+        pair = sarek.soa(model), model
+        self.pairs.append(pair)
+        return pair
+
+    @rule(target=vectors, pair=records, name=st.sampled_from(["first", "third"]))
+    def take_column(self, pair: tuple, name: str) -> object:
+        return pair[0][name], pair[1][name]
+
+    @rule(target=records, pair=records, first=places, step=st.sampled_from([1, 2, -1]))
+    def take_records(self, pair: tuple, first: int, step: int) -> object:
+        part = slice(first, None, step)
+        return (pair[0][part], pair[1][part]) if len(pair[1][part]) else multiple()
+
+    @rule(pair=records, index=places, value=st.integers(-99, 99))
+    def write_record(self, pair: tuple, index: int, value: int) -> None:
+        vector, model = pair
+        vector[index % len(model)] = model[index % len(model)] = (value, value, -value)
+
+    @rule(pair=records, where=streams, n=st.integers(-9, 9))
+    def launch_exchange(self, pair: tuple, where: tuple, n: int) -> None:
+        (vector, model), (device, stream) = pair, where
+        exchange.launch(vector, n, grid=2, block=32, device=device, stream=stream)
+        before = model["first"][::2].copy()
+        model["first"][::2] = model["third"][::2] + n
+        model["third"][::2] = before
+
+    @rule(pair=records, index=places)
+    def read_record(self, pair: tuple, index: int) -> None:
+        vector, model = pair
+        assert vector[index % len(model)] == model[index % len(model)]
+
+    @rule(pair=vectors | records, several=st.lists(devices, min_size=1, max_size=4))
+    def partition(self, pair: tuple, several: list[str]) -> None:
+        for part, device in zip(pair[0].partition(several), several, strict=True):
+            assert part.is_current(device)
+
+    @rule(pair=vectors | records)
+    def gather(self, pair: tuple) -> None:
+        assert pair[0].gather().is_current()
 
     @rule(target=vectors, pair=vectors, first=places, step=st.sampled_from([1, 2, -1, 3]))
     def take_part(self, pair: tuple, first: int, step: int) -> object:
@@ -152,6 +213,10 @@ class VectorMachine(RuleBasedStateMachine):
     def collect(self) -> None:
         gc.collect()
 
+    @invariant()
+    def count_step(self) -> None:
+        VectorMachine.steps += 1
+
     def teardown(self) -> None:
         for vector, model in self.pairs:
             assert (vector == model).all()
@@ -163,6 +228,7 @@ TestVectors.settings = settings(max_examples=20, stateful_step_count=25, deadlin
 
 if __name__ == "__main__":
     steps = int(sys.argv[1])
-    longer = settings(max_examples=steps // 50, stateful_step_count=50, deadline=None)
-    run_state_machine_as_test(VectorMachine, settings=longer)
-    print(f"{steps} steps on {', '.join(DEVICES)}")
+    longer = settings(max_examples=20, stateful_step_count=50, deadline=None)
+    while VectorMachine.steps < steps:
+        run_state_machine_as_test(VectorMachine, settings=longer)
+        print(f"{VectorMachine.steps} steps on {', '.join(DEVICES)}", flush=True)
