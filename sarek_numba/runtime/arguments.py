@@ -42,6 +42,7 @@ from sarek_numba.ir.types import (
 )
 from sarek_numba.ir.variants import is_variant, other_declaration, variant_name
 from sarek_numba.runtime.columns import Columns, Placement
+from sarek_numba.runtime.foreign import adopted
 from sarek_numba.runtime.memory import AnyArray, Arrangement, arrange
 from sarek_numba.runtime.soa import SoAVector
 from sarek_numba.runtime.storage import Storage
@@ -142,14 +143,14 @@ def describe(
 ) -> Arguments:
     """Classify the values of a launch, check them against what the kernel states, arrange arrays.
 
-    Raises ArgumentTypeError, InvalidArgument.
+    Raises ArgumentTypeError, InvalidArgument, MixedDevices.
     """
     kinds: list[Kind] = []
     plain: list[Any] = []
     positions: list[int] = []
     storages: dict[int, Storage] = {}
     split: dict[int, SoAVector] = {}
-    for position, value in enumerate(values):
+    for position, value in enumerate(adopted(kernel, names, values)):
         kind: Kind
         if isinstance(value, SoAVector) and value.ndim:
             split[position] = value
