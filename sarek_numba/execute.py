@@ -8,7 +8,7 @@ from typing import Any
 
 from sarek_numba.errors import TransferFailed
 from sarek_numba.ir.nodes import Kernel
-from sarek_numba.runtime import external
+from sarek_numba.runtime import external, window
 from sarek_numba.runtime.cache import clear_launch_cache, counters
 from sarek_numba.runtime.external import detect_language, load_source
 from sarek_numba.runtime.handmade import launch_ir
@@ -38,6 +38,7 @@ __all__ = [
     "supports_language",
     "sync_all",
     "transfer_all",
+    "window",
 ]
 
 Dimensions = tuple[int, int, int]

@@ -24,6 +24,10 @@ class OpenCLQueues:
                 owner.context, owner.device, cl.command_queue_properties.PROFILING_ENABLE
             )
 
+    def default(self) -> Any:
+        """The device's first queue."""
+        return self._owner.queue
+
     def mark(self, handle: Any) -> Any:
         """A marker."""
         with driver.check("recording an event", self._owner.device):
@@ -47,7 +51,7 @@ class OpenCLQueues:
 
     def wait(self, mark: Any) -> None:
         """For one event."""
-        with driver.check("work of a stream", self._owner.device):
+        with driver.check("a launch", self._owner.device):
             mark.wait()
 
     def elapsed_ms(self, start: Any, end: Any) -> float:

@@ -100,14 +100,7 @@ class OpenCLProgram:
         with driver.check("a launch", self._owner.device):
             mark.wait()
 
-    def enqueue(
-        self,
-        handle: Any,
-        grid: Dimensions,
-        block: Dimensions,
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> Any:
+    def check(self, block: Dimensions) -> None:
         """See `sarek_numba.runtime.device.QueuedProgram`."""
         threads = block[0] * block[1] * block[2]
         if threads > self._block_limit:
@@ -117,6 +110,18 @@ class OpenCLProgram:
                 f"  note: its private memory is {self._private_bytes} bytes there "
                 "(CL_KERNEL_PRIVATE_MEM_SIZE), local arrays included"
             )
+
+    def enqueue(
+        self,
+        handle: Any,
+        grid: Dimensions,
+        block: Dimensions,
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> Any:
+        """See `sarek_numba.runtime.device.QueuedProgram`."""
+        self.check(block)
+        threads = block[0] * block[1] * block[2]
         cl, kernel = self._cl, self._kernel
         ready = [a.memory if isinstance(a, Buffer | Part) else a for a in arguments]
         if self._dynamic_shared:

@@ -63,6 +63,10 @@ class QueuedProgram(Program, Protocol):
         """
         ...
 
+    def check(self, block: Dimensions) -> None:
+        """Raise InvalidDimensions for a block that this kernel cannot have; `enqueue` does too."""
+        ...
+
 
 class Queues(Protocol):
     """How a device does work in an order, beside what it does for launches that wait.
@@ -72,6 +76,10 @@ class Queues(Protocol):
 
     def open(self) -> Any:
         """A new queue; its work is done in the order in which it is given."""
+        ...
+
+    def default(self) -> Any:
+        """The queue of launches without a stream, and of what the device does for them."""
         ...
 
     def mark(self, handle: Any) -> Any:

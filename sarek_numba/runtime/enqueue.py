@@ -12,13 +12,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from sarek_numba.runtime.arguments import Arguments
 from sarek_numba.runtime.device import DeviceMemory, Driver
 from sarek_numba.runtime.memory import AnyArray, Arrangement, bound_regions
 from sarek_numba.runtime.storage import Storage
+from sarek_numba.runtime.stream import Stream
+from sarek_numba.runtime.window import flush_device, window_of
 from sarek_numba.runtime.work import Work, WorkQueue
 
-Start = Callable[[Sequence[Any]], Any]
-"""Gives the queue a launch with a buffer for each region; gives its mark."""
+Start = Callable[[], Any]
+"""Gives a launch to the device's queue; gives its mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +62,49 @@ class Held:
         self.uses.append(Use(storage, first, last, written, part))
         return part
 
-    def enqueue(self, memory: DeviceMemory | None, start: Callable[[], Any]) -> Work:
+    def give(self, kernel: str, memory: DeviceMemory | None, start: Start) -> Work:
         """Give the queue a launch between what its parts need, and note what it uses."""
-        queue = self.queue
-        with queue.lock:
-            for use in self.uses:
-                assert memory is not None
-                memory.begin_part(use.part, queue.handle)
+        queue, uses = self.queue, self.uses
+        handle, parts = queue.handle, [use.part for use in uses]
+
+        def begin() -> Any:
+            assert memory is not None or not parts
+            for part in parts:
+                memory.begin_part(part, handle)  # type: ignore[union-attr] # as asserted
             mark = start()
-            ends = [memory.end_part(use.part, queue.handle) for use in self.uses if memory]
-            if any(ends):
-                mark = queue.queues.mark(queue.handle)
-            queue.queues.submit(queue.handle)
-            work = Work(queue, mark, (start, self.uses))
-            queue.add(work)
-        for use in self.uses:
+            ends = [memory.end_part(part, handle) for part in parts if memory]
+            return queue.queues.mark(handle) if any(ends) else mark
+
+        work = queue.give(begin, (start, uses), kernel)
+        for use in uses:
             use.storage.used_by(work, use.first, use.last, written=use.written)
         return work
 
 
+def queue_for(
+    driver: Driver, stream: Stream | None, arguments: Arguments, *, reports: bool = False
+) -> WorkQueue | None:
+    """The queue of a launch: that of its stream, or the device's window if it may wait there.
+
+    None stands for a launch that is done when it returns. What waited is submitted before it, and
+    before one on a stream. Raises BackendError.
+    """
+    if stream is not None:
+        flush_device(driver, "stream")
+        return None if stream.runs_at_once else stream.queue
+    window = window_of(driver)
+    if window is None:
+        return None
+    arrangement = arguments.arrangement
+    are_vectors = len(arguments.storages) == len(arguments.arrays) and not reports
+    if are_vectors and not any(region.staging for region in arrangement.regions):
+        return window
+    window.submit_all("argument")
+    return None
+
+
 def enqueue(
+    kernel: str,
     driver: Driver,
     queue: WorkQueue,
     arrangement: Arrangement,
@@ -86,13 +112,14 @@ def enqueue(
     read: Set[int],
     written: Set[int],
     storages: Mapping[int, Storage],
-    start: Start,
+    prepare: Callable[[Sequence[Any]], Start],
     report: Any = None,
 ) -> None:
     """Give a launch to a queue; returns when its results are where the caller looks for them.
 
-    `report` is bound as one more buffer. Raises BackendError.
+    `prepare` gets a buffer for each region; `report` is bound as one more. Raises BackendError.
     """
+    queue.make_room()
     held = Held(queue)
     with ExitStack() as stack:
         own: list[Any] = []
@@ -101,6 +128,6 @@ def enqueue(
             stack.callback(driver.unbind, own[0])
         regions = bound_regions(driver, arrangement, arrays, read, written, storages, held.hold)
         buffers = [*stack.enter_context(regions), *own]
-        work = held.enqueue(driver.memory, lambda: start(buffers))
+        work = held.give(kernel, driver.memory, prepare(buffers))
         if len(held.uses) < len(buffers):
             work.wait("argument")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from sarek_numba.errors import (
 from sarek_numba.runtime.arguments import Arguments, describe
 from sarek_numba.runtime.cache import Memo, count
 from sarek_numba.runtime.dimensions import check_limits, dimensions, shared_size
-from sarek_numba.runtime.enqueue import enqueue
+from sarek_numba.runtime.enqueue import enqueue, queue_for
 from sarek_numba.runtime.languages import External, Externals, Language
 from sarek_numba.runtime.memory import bound_regions
 from sarek_numba.runtime.registry import Device
@@ -126,12 +127,13 @@ def run_source(
         ]
 
     arrangement, storages = arguments.arrangement, arguments.storages
-    if stream is None or stream.runs_at_once:
+    queue = queue_for(target.driver, stream, arguments)
+    if queue is None:
         with bound_regions(target.driver, arrangement, arrays, every, written, storages) as buffers:
             external.launch(blocks, threads, shared, parameters(buffers))
         return
-    queue = stream.queue
     enqueue(
+        name,
         target.driver,
         queue,
         arrangement,
@@ -139,8 +141,8 @@ def run_source(
         every,
         written,
         storages,
-        lambda buffers: external.enqueue(
-            queue.handle, blocks, threads, shared, parameters(buffers)
+        lambda buffers: partial(
+            external.enqueue, queue.handle, blocks, threads, shared, parameters(buffers)
         ),
     )
 

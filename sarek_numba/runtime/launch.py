@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any, cast
 
@@ -36,7 +37,7 @@ from sarek_numba.runtime.cache import Memo, count
 from sarek_numba.runtime.device import Bytes, Dimensions, Program, QueuedProgram
 from sarek_numba.runtime.dimensions import check_local_bytes, check_shared
 from sarek_numba.runtime.dump import dump
-from sarek_numba.runtime.enqueue import enqueue
+from sarek_numba.runtime.enqueue import enqueue, queue_for
 from sarek_numba.runtime.memory import bound_regions, repeats_elements
 from sarek_numba.runtime.overlap import check_apart
 from sarek_numba.runtime.registry import Device
@@ -182,7 +183,7 @@ def launch(
 ) -> None:
     """Run a checked kernel; when this returns, what it wrote is in the arrays.
 
-    On a stream what it wrote to vectors is there later.
+    What it wrote to vectors is there when somebody looks.
 
     Raises BackendError, OracleError.
     """
@@ -201,7 +202,8 @@ def launch(
         count("launches")
         return [fill(arguments, buffers, shared_bytes) for fill in prepared.fillers]
 
-    if stream is None or stream.runs_at_once:
+    queue = queue_for(driver, stream, arguments, reports=memory is not None)
+    if queue is None:
         with ExitStack() as stack:
             own = _bound_report(device, memory, stack)
             regions = bound_regions(
@@ -210,16 +212,20 @@ def launch(
             buffers = [*stack.enter_context(regions), *own]
             program.launch(grid, block, shared_bytes, filled(buffers))
     else:
-        queued, handle = cast(QueuedProgram, program), stream.queue.handle
+        queued, handle = cast(QueuedProgram, program), queue.handle
+        queued.check(block)
         enqueue(
+            analysed.kernel.name,
             driver,
-            stream.queue,
+            queue,
             arguments.arrangement,
             arrays,
             read,
             written,
             arguments.storages,
-            lambda buffers: queued.enqueue(handle, grid, block, shared_bytes, filled(buffers)),
+            lambda buffers: partial(
+                queued.enqueue, handle, grid, block, shared_bytes, filled(buffers)
+            ),
             memory,
         )
     if reported is not None and memory is not None:

@@ -58,7 +58,7 @@ class Storage:
     def put_behind(self, queue: WorkQueue, first: int, last: int, *, written: bool) -> None:
         """Have a queue go on after the work that must be done before it reads, or writes, bytes."""
         with self.lock:
-            for work in self._uses.conflicting(first, last, written):
+            for work in self._uses.conflicting(first, last, written, queue):
                 queue.follow(work, "order")
 
     def used_by(self, work: Work, first: int, last: int, *, written: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sarek_numba.errors import StreamError
+from sarek_numba.runtime.window import flush_device
 from sarek_numba.runtime.work import AT_ONCE, Work, WorkQueue
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait for everything that was given to the stream. Raises BackendError."""
+        flush_device(self.device.driver, "synchronize")
         self.queue.finish("synchronize")
 
     def record(self) -> Event:
@@ -61,6 +63,7 @@ class Event:
     def __init__(self, stream: Stream) -> None:
         queue = stream.queue
         self.device = stream.device
+        flush_device(self.device.driver, "event")
         with queue.lock:
             self.work = Work(queue, queue.queues.mark(queue.handle), ())
             if not stream.runs_at_once:

@@ -9,15 +9,19 @@ it where both are on one device.
 from __future__ import annotations
 
 import atexit
+import sys
 import threading
 import weakref
 from collections import deque
-from contextlib import suppress
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sarek_numba.runtime.device import Queues
+
+
+_MOST_WORKS = 1024  # of one queue; who gives it more waits for the older half
 
 
 class Work:
@@ -79,6 +83,22 @@ class WorkQueue:
             with _lock:
                 _busy.add(self)
 
+    def make_room(self) -> None:
+        """Wait if the device is far behind."""
+        if len(self._works) > _MOST_WORKS:
+            with self.lock:
+                work = self._works[len(self._works) // 2] if self._works else None
+            if work is not None:
+                work.wait("full")
+
+    def give(self, start: Callable[[], Any], used: Any, kernel: str) -> Work:
+        """Have the device do something; `start` gives it to the device and returns its mark."""
+        with self.lock:
+            work = Work(self, start(), used)
+            self.queues.submit(self.handle)
+            self.add(work)
+        return work
+
     def follow(self, work: Work, why: str) -> None:
         """What is given from now on begins after work of another queue."""
         if work.queue is self:
@@ -113,10 +133,13 @@ class WorkQueue:
 
     def finish(self, why: str) -> None:
         """Wait for all work. Raises BackendError, if some of it failed, for the first of it."""
-        self.submit_all(why)
+        failures: list[Exception] = []
+        try:
+            self.submit_all(why)
+        except Exception as error:  # what began is waited for all the same
+            failures.append(error)
         with self.lock:
             pending = list(self._works)
-        failures: list[Exception] = []
         for work in pending:
             try:
                 work.wait(why)
@@ -137,8 +160,15 @@ class Uses:
     def __bool__(self) -> bool:
         return bool(self._uses)
 
-    def conflicting(self, first: int, last: int, written: bool) -> list[Work]:
-        """Work that must be done before bytes are read, or `written`; the oldest first."""
+    def conflicting(
+        self, first: int, last: int, written: bool, queue: WorkQueue | None = None
+    ) -> list[Work]:
+        """Work that must be done before bytes are read, or `written`; the oldest first.
+
+        That of `queue`, which is in order by itself, is left out.
+        """
+        if all(use[3].queue is queue for use in self._uses):
+            return []
         kept: list[tuple[int, int, bool, Work]] = []
         for use in self._uses:
             if use[3].is_done():
@@ -149,7 +179,7 @@ class Uses:
         return [
             work
             for start, end, writes, work in self._uses
-            if start < last and first < end and (written or writes)
+            if start < last and first < end and (written or writes) and work.queue is not queue
         ]
 
     def add(self, first: int, last: int, written: bool, work: Work) -> None:
@@ -181,6 +211,10 @@ class AtOnce:
     def mark(self, handle: Any) -> int:
         """The time."""
         return perf_counter_ns()
+
+    def default(self) -> Any:
+        """Nothing is needed."""
+        return None
 
     def follow(self, handle: Any, mark: Any) -> None:
         """All that was given is done."""
@@ -230,8 +264,10 @@ def finish_all(queues: Queues | None, why: str) -> None:
 def _at_exit() -> None:
     """No memory goes while a device works on it."""
     for queue in _with_work():
-        with suppress(Exception):
+        try:
             queue.finish("exit")
+        except Exception as error:  # nobody is left to handle it
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
 
 
 class _First:

@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 )
 
 import sarek_numba as sarek
+from sarek_numba.execute import window
 
 DEVICES = [device.name for device in sarek.devices()]
 LENGTH = 40
@@ -209,6 +210,10 @@ class VectorMachine(RuleBasedStateMachine):
         assert vector.is_current()
         assert vector[len(model) // 2] == model[len(model) // 2]
 
+    @rule(enabled=st.booleans(), limit=st.sampled_from([1, 3, 64]))
+    def configure_window(self, enabled: bool, limit: int) -> None:
+        window.configure(enabled=enabled, limit=limit)
+
     @rule()
     def collect(self) -> None:
         gc.collect()
@@ -218,6 +223,7 @@ class VectorMachine(RuleBasedStateMachine):
         VectorMachine.steps += 1
 
     def teardown(self) -> None:
+        window.configure(enabled=True, limit=64)
         for vector, model in self.pairs:
             assert (vector == model).all()
 

@@ -24,6 +24,9 @@ class FakeQueues:
     def open(self) -> int:
         return len(self.events)
 
+    def default(self) -> int:
+        return -1
+
     def mark(self, handle: int) -> int:
         self.states[len(self.states)] = 1
         return len(self.states) - 1
