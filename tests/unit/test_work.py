@@ -14,7 +14,7 @@ from sarek_numba.runtime.work import Uses, Work, WorkQueue, _busy, finish_all
 from tests.unit.fake_backend import FakeDriver, record
 
 
-@dataclass
+@dataclass(eq=False)
 class FakeQueues:
     """Marks are numbers; a test says which are done (0) and which failed (-1)."""
 
