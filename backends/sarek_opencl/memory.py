@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sarek_numba.runtime.allocator import Allocator
 from sarek_numba.runtime.device import Bytes
 from sarek_opencl import driver
 
@@ -55,17 +56,23 @@ class OpenCLMemory:
     def __init__(self, owner: OpenCLDriver) -> None:
         self._owner = owner
         self._alignment = max(1, int(owner.device.mem_base_addr_align) // 8)
+        self.allocator = None if owner.record.is_cpu else Allocator(self._allocate, _release)
 
     def hold(self, memory: Bytes) -> Held:
         """A buffer on the device; OpenCL has no empty ones."""
+        if self.allocator is not None:
+            return Held(self.allocator.acquire(memory.size), memory)
+        if not memory.size:
+            return Held(self._allocate(1), memory)
         cl, owner = driver.load(), self._owner
-        flags = cl.mem_flags
+        access = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         with driver.check("allocating a buffer", owner.device, memory.size):
-            if owner.record.is_cpu and memory.size:
-                access = flags.READ_WRITE | flags.USE_HOST_PTR
-                return Held(cl.Buffer(owner.context, access, hostbuf=memory), memory)
-            size = max(1, memory.size)
-            return Held(cl.Buffer(owner.context, flags.READ_WRITE, size), memory)
+            return Held(cl.Buffer(owner.context, access, hostbuf=memory), memory)
+
+    def _allocate(self, size: int) -> Any:
+        cl, owner = driver.load(), self._owner
+        with driver.check("allocating a buffer", owner.device, size):
+            return cl.Buffer(owner.context, cl.mem_flags.READ_WRITE, size)
 
     def send(self, buffer: Held, first: int, last: int) -> None:
         """From the host. What is mapped for writing alone is not read from the device before."""
@@ -129,5 +136,12 @@ class OpenCLMemory:
         return buffer.buffer
 
     def release(self, buffer: Held) -> None:
-        """At once: no launch is pending."""
-        buffer.buffer.release()
+        """At once: no launch is pending. Memory of the device's own is kept for another."""
+        if self.allocator is None:
+            buffer.buffer.release()
+        else:
+            self.allocator.give_back(buffer.host.size, buffer.buffer)
+
+
+def _release(buffer: Any) -> None:
+    buffer.release()

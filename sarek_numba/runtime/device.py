@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sarek_numba.capability import DeviceRecord
 from sarek_numba.codegen.target import Target
 from sarek_numba.ir.nodes import Kernel, ParamDecl
+from sarek_numba.runtime.allocator import Allocator
 from sarek_numba.runtime.languages import Externals
 
 if TYPE_CHECKING:
@@ -108,7 +109,12 @@ class Queues(Protocol):
 
 
 class DeviceMemory(Protocol):
-    """Memory of a device's own, in which copies of host memory stay from launch to launch."""
+    """Memory of a device's own, in which copies of host memory stay from launch to launch.
+
+    `allocator` has what is allocated there, None where buffers are the host's memory.
+    """
+
+    allocator: Allocator | None
 
     def hold(self, memory: Bytes) -> Any:
         """A buffer as large as host bytes, which outlive it; what it contains is undefined.

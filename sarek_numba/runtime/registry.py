@@ -26,6 +26,7 @@ from sarek_numba.display import table as html_table
 from sarek_numba.errors import UnknownDevice
 from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
+from sarek_numba.runtime.allocator import Allocator, MemoryStatistics
 from sarek_numba.runtime.cache import clear_launch_cache
 from sarek_numba.runtime.device import Backend, BackendUnavailable, Driver
 from sarek_numba.runtime.work import finish_all
@@ -95,6 +96,20 @@ class Device:
     def synchronize(self) -> None:
         """Wait for all work of this device, on whatever stream. Raises BackendError."""
         finish_all(self.driver.queues, "synchronize")
+
+    def memory_statistics(self) -> MemoryStatistics:
+        """What vectors have of the device's memory, what is kept for later ones, and the peak."""
+        allocator = self._allocator
+        return MemoryStatistics() if allocator is None else allocator.statistics
+
+    def free_cached(self) -> int:
+        """Give up the memory that is kept for later vectors; gives its bytes."""
+        return 0 if self._allocator is None else self._allocator.flush()
+
+    @property
+    def _allocator(self) -> Allocator | None:
+        memory = self.driver.memory
+        return None if memory is None else memory.allocator
 
     def __repr__(self) -> str:
         return f"<sarek device {self.name}: {self.record.description}>"
