@@ -21,6 +21,7 @@ from numba.core.errors import (
 from numba.core.interpreter import peep_hole_delete_with_exit
 
 from sarek_numba.errors import CompileError, Diagnostic, UnboundLocal, UnsupportedConstruct
+from sarek_numba.frontend.jump_threading import thread_jumps
 from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.ssa import construct_ssa, define_nothing
@@ -48,6 +49,7 @@ def interpret(
     dead_branch_prune(function_ir, argument_types)
     _define_unassigned(function_ir)
     _settle_raises(function_ir, source)
+    thread_jumps(function_ir.blocks)
     merge_tails(function_ir, source.span_of)
     construct_ssa(function_ir)
     _mark_undefined(function_ir)

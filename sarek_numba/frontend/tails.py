@@ -22,6 +22,7 @@ from typing import Any
 from numba.core import ir
 
 from sarek_numba.frontend.graph import is_reducible
+from sarek_numba.frontend.jump_threading import forward_jumps
 from sarek_numba.frontend.reads import read_by_statement
 
 Position = Callable[[Any], Any]
@@ -57,18 +58,17 @@ class _Merger:
         self.only_returns = only_returns
         self.blocks = blocks
         self.position = position
-        self.entry = min(blocks)
         self.next_label = max(blocks) + 1
         self.temporaries = 0
         self.reads = _reads_of_settled(blocks)
 
     def run(self) -> None:
         """Alternate between removing blocks that only jump and merging, until nothing changes."""
-        _forward_jumps(self.blocks, self.entry)
+        forward_jumps(self.blocks)
         # a copy of a whole test first: what is left of it may look like an arm of that test
         while self.merge_once(choices=False) or self.merge_once(choices=True):
             _hoist_copies(self.blocks)
-            _forward_jumps(self.blocks, self.entry)
+            forward_jumps(self.blocks)
 
     def merge_once(self, choices: bool) -> bool:
         """Merge what has a common tail; with `choices`, branches of values that choose alike."""
@@ -183,35 +183,7 @@ def _reads_of_settled(blocks: dict[int, ir.Block]) -> dict[str, ir.Var]:
     }
 
 
-# --- blocks that only jump ------------------------------------------------------------------------
-
-
-def _forward_jumps(blocks: dict[int, ir.Block], entry: int) -> None:
-    """Lead every jump past the blocks that do nothing but jump, and drop those."""
-
-    def final(label: int) -> int:
-        seen = set()
-        while label not in seen:
-            seen.add(label)
-            body = blocks[label].body
-            if len(body) != 1 or not isinstance(body[0], ir.Jump):
-                break
-            label = body[0].target
-        return label
-
-    for block in blocks.values():
-        terminator = block.body[-1]
-        if isinstance(terminator, ir.Jump):
-            block.body[-1] = ir.Jump(final(terminator.target), terminator.loc)
-        elif isinstance(terminator, ir.Branch):
-            then, orelse = final(terminator.truebr), final(terminator.falsebr)
-            if then == orelse:
-                block.body[-1] = ir.Jump(then, terminator.loc)
-            else:
-                block.body[-1] = ir.Branch(terminator.cond, then, orelse, terminator.loc)
-    reached = _reachable(blocks, entry)
-    for label in [label for label in blocks if label not in reached]:
-        del blocks[label]
+# --- copies of operands ---------------------------------------------------------------------------
 
 
 def _hoist_copies(blocks: dict[int, ir.Block]) -> None:
@@ -256,17 +228,6 @@ def _crossing(blocks: dict[int, ir.Block]) -> set[str]:
             if isinstance(statement, ir.Assign):
                 assigned.add(statement.target.name)
     return crossing
-
-
-def _reachable(blocks: dict[int, ir.Block], entry: int) -> set[int]:
-    reached = {entry}
-    pending = [entry]
-    while pending:
-        for target in blocks[pending.pop()].terminator.get_targets():
-            if target not in reached:
-                reached.add(target)
-                pending.append(target)
-    return reached
 
 
 # --- common tails ---------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from numba.core.errors import NumbaIRAssumptionWarning
 from numba.core.ssa import reconstruct_ssa
 
 from sarek_numba.frontend import regions as r
+from sarek_numba.frontend.jump_threading import thread_jumps
 from sarek_numba.frontend.structure import structure
 from sarek_numba.frontend.tails import merge_tails
 
@@ -32,6 +33,7 @@ def function_ir(function: FunctionType) -> ir.FunctionIR:
         index = int(digits) // 2 - 1 if digits else len(positions)
         return positions[index] if 0 <= index < len(positions) else statement.loc.line
 
+    thread_jumps(result.blocks)
     merge_tails(result, position)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NumbaIRAssumptionWarning)
