@@ -21,7 +21,7 @@ from numba.core.errors import (
 from numba.core.interpreter import peep_hole_delete_with_exit
 
 from sarek_numba.errors import CompileError, Diagnostic, UnboundLocal, UnsupportedConstruct
-from sarek_numba.frontend.jump_threading import thread_jumps
+from sarek_numba.frontend.jump_threading import drop_unread_copies, thread_jumps
 from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.ssa import construct_ssa, define_nothing
@@ -49,15 +49,19 @@ def interpret(
     dead_branch_prune(function_ir, argument_types)
     _define_unassigned(function_ir)
     _settle_raises(function_ir, source)
-    thread_jumps(function_ir.blocks)
+    threaded = thread_jumps(function_ir.blocks)
     merge_tails(function_ir, source.span_of)
     construct_ssa(function_ir)
+    if threaded:
+        drop_unread_copies(function_ir.blocks)
     _mark_undefined(function_ir)
     _order_phis(function_ir)
     return function_ir
 
 
 _BEFORE_ALL = object()
+# Jumps on the truth of a value; those with POP are CPython 3.11's for `and` and `or` as values.
+_TESTS = ("IF_TRUE", "IF_FALSE", "IF_TRUE_OR_POP", "IF_FALSE_OR_POP")
 
 
 class _Interpreter(interpreter.Interpreter):  # type: ignore[misc] # Numba ships no types
@@ -79,7 +83,7 @@ class _Interpreter(interpreter.Interpreter):  # type: ignore[misc] # Numba ships
 
     def _dispatch(self, inst: Any, kws: Any) -> Any:
         place = ir.Loc(self.loc.filename, inst.lineno, inst.offset - _FIXED_OFFSET)
-        if inst.opname.endswith(("IF_TRUE", "IF_FALSE")) and self._pushed is not None:
+        if inst.opname.endswith(_TESTS) and self._pushed is not None:
             place = self._pushed  # CPython 3.11 may give the jump the place of an earlier operand
         elif inst.opname not in ("COPY", "TO_BOOL", "NOP", "EXTENDED_ARG"):
             self._pushed = place

@@ -2,7 +2,7 @@
 
 In: the IR of one function as Numba's interpreter gives it. Out: the same IR, changed in place, in
 which no jump leads to a block that does nothing but jump, and none to a block that does nothing but
-test a value whose truth the branch before has just found.
+test a value whose truth the branch before has just found, or that is a constant.
 
 Such a block is where the values of `a and b` meet in `a and b or c`: where `a` is false the whole
 is `c`, and nothing reads what `a` was. CPython 3.11 leads the jump there itself; 3.12 and 3.13 keep
@@ -15,20 +15,58 @@ for branches whose outcome follows from the one before and which need no code re
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from numba.core import ir
 
 from sarek_numba.frontend.graph import reachable_blocks
+from sarek_numba.frontend.reads import read_by_statement
 
 
-def thread_jumps(blocks: dict[int, ir.Block]) -> None:
-    """Lead all jumps past blocks that only jump, and past tests whose outcome is known."""
+def thread_jumps(blocks: dict[int, ir.Block]) -> bool:
+    """Lead all jumps past blocks that only jump, and past tests whose outcome is known.
+
+    Gives whether there was such a test: then copies of values may be left that nothing reads.
+    """
     forward_jumps(blocks)
     tests = _tests_alone(blocks)
-    if tests and _Threader(blocks, tests).run():
+    changed = bool(tests) and _Threader(blocks, tests).run()
+    if changed:
         forward_jumps(blocks)
+    return changed
+
+
+def drop_unread_copies(blocks: dict[int, ir.Block]) -> None:
+    """Leave out the copies to temporaries that nothing reads, in SSA form."""
+    reads = Counter(
+        name
+        for block in blocks.values()
+        for statement in block.body
+        for name in read_by_statement(statement)
+    )
+    copied = {
+        statement.target.name: statement.value.name
+        for block in blocks.values()
+        for statement in block.body
+        if isinstance(statement, ir.Assign)
+        and isinstance(statement.value, ir.Var)
+        and statement.target.is_temp
+    }
+    unread: set[str] = set()
+    pending = [name for name in copied if not reads[name]]
+    while pending:
+        name = pending.pop()
+        unread.add(name)
+        reads[copied[name]] -= 1
+        if copied[name] in copied and not reads[copied[name]]:
+            pending.append(copied[name])
+    for block in blocks.values():
+        block.body = [
+            statement
+            for statement in block.body
+            if not (isinstance(statement, ir.Assign) and statement.target.name in unread)
+        ]
 
 
 # --- blocks that only jump ------------------------------------------------------------------------
@@ -82,7 +120,9 @@ def _test_of(block: ir.Block) -> _Test | None:
     if not isinstance(body[-1], ir.Branch):
         return None
     position = _assignment(body, body[-1].cond.name, len(body))
-    call = None if position is None else body[position].value
+    if position is None:
+        return None
+    call = body[position].value
     if not isinstance(call, ir.Expr) or call.op != "call" or len(call.args) != 1:
         return None
     made = _assignment(body, call.func.name, position)
@@ -99,6 +139,12 @@ def _assignment(body: list[ir.Stmt], name: str, end: int) -> int | None:
         if isinstance(statement, ir.Assign) and statement.target.name == name:
             return position
     return None
+
+
+def _assigned_from(body: list[ir.Stmt], name: str, start: int) -> bool:
+    """Whether a variable is assigned at a position or behind it."""
+    position = _assignment(body, name, len(body))
+    return position is not None and position >= start
 
 
 def _tests_alone(blocks: dict[int, ir.Block]) -> dict[int, _Test]:
@@ -127,16 +173,56 @@ class _Threader:
                 self.sources[target].add(label)
 
     def run(self) -> bool:
-        """Lead branches on until none can be; whether any was."""
+        """Lead branches on, and join what then has one way in; whether any was led on."""
         changed = False
         pending = list({source for label in self.alone for source in self.sources[label]})
         while pending:
             label = pending.pop()
             test = _test_of(self.blocks[label])
-            if test is not None and self._lead_on(label, test):
+            led_on = self._lead_jump_on(label) if test is None else self._lead_on(label, test)
+            if led_on:
                 changed = True
                 pending.append(label)
+        for label in self.alone:
+            if len(self.sources[label]) == 1:
+                (source,) = self.sources[label]
+                self._join(source, label)
         return changed
+
+    def _join(self, source: int, label: int) -> None:
+        """Append a test that one block alone jumps to, of the variable that had the value there."""
+        before = self.blocks[source].body
+        if not isinstance(before[-1], ir.Jump):
+            return
+        function, tested, branch = self.blocks[label].body
+        value = tested.value.args[0]
+        while (position := _assignment(before, value.name, len(before))) is not None:
+            origin = before[position].value
+            if not isinstance(origin, ir.Var) or _assigned_from(before, origin.name, position):
+                break
+            value = origin
+        call = ir.Expr.call(tested.value.func, (value,), (), tested.value.loc)
+        before[-1:] = [function, ir.Assign(call, tested.target, tested.loc), branch]
+        self.sources[label].clear()
+        for target in branch.get_targets():
+            self.sources[target].discard(label)
+            self.sources[target].add(source)
+
+    def _lead_jump_on(self, label: int) -> bool:
+        """Lead a jump past the test of a constant."""
+        body = self.blocks[label].body
+        jump = body[-1]
+        again = self.alone.get(jump.target) if isinstance(jump, ir.Jump) else None
+        origin = None if again is None else self._origin(label, again.value)
+        constant = body[origin].value if isinstance(origin, int) else None
+        if not isinstance(constant, ir.Const):
+            return False
+        branch = self.blocks[jump.target].body[-1]
+        target = branch.truebr if constant.value else branch.falsebr
+        self.sources[jump.target].discard(label)
+        self.sources[target].add(label)
+        body[-1] = ir.Jump(target, jump.loc)
+        return True
 
     def _lead_on(self, label: int, test: _Test) -> bool:
         """Lead the ways out of a block past the tests that they lead to and decide."""

@@ -141,11 +141,17 @@ class _Merger:
             copies[0].append(ir.Assign(ours, merged, loc))
             copies[1].append(ir.Assign(theirs, merged, loc))
         shared.body = [_renamed(statement, renamed) for statement in body]
+        stored = _split_store(left, right, tail)
+        if stored is not None:
+            chosen = self.temporary(scope, loc)
+            shared.body.insert(0, ir.Assign(chosen, stored[0].target, stored[0].loc))
+            for own, store in zip(copies, stored, strict=True):
+                own.insert(0, ir.Assign(store.value, chosen, store.loc))
         label = self.next_label
         self.next_label += 1
         self.blocks[label] = shared
         for block, added in zip((left, right), copies, strict=True):
-            kept = block.body[: len(block.body) - tail.length]
+            kept = block.body[: len(block.body) - tail.length - (stored is not None)]
             block.body = [*kept, *added, ir.Jump(label, loc)]
         return True
 
@@ -160,7 +166,8 @@ class _Merger:
 def _reads_of_settled(blocks: dict[int, ir.Block]) -> dict[str, ir.Var]:
     """The variable, assigned once in the function, that a temporary is a read of.
 
-    So an array that waits on CPython's stack in two copies of a test is one array still.
+    So an array that waits on CPython's stack in two copies of a test is one array still. What a
+    temporary holds stays as it is until the expression is done, of which it is a part.
     """
     assigned: Counter[str] = Counter()
     reads: list[ir.Assign] = []
@@ -177,9 +184,7 @@ def _reads_of_settled(blocks: dict[int, ir.Block]) -> dict[str, ir.Var]:
     return {
         statement.target.name: variables[statement.value.name]
         for statement in reads
-        if assigned[statement.target.name] == 1
-        and assigned[statement.value.name] == 1
-        and not statement.value.name.startswith("$")
+        if assigned[statement.target.name] == 1 and assigned[statement.value.name] == 1
     }
 
 
@@ -302,6 +307,25 @@ def _common_tail(
     if best is None:
         return None
     return best if _saves(best, left, right) else None
+
+
+def _split_store(
+    left: ir.Block, right: ir.Block, tail: _Tail
+) -> tuple[ir.Assign, ir.Assign] | None:
+    """The stores of two values in one local just before a tail that returns, from one line.
+
+    CPython 3.12 copies the store of a conditional expression into both arms with what follows it.
+    """
+    before = -1 - tail.length
+    if not isinstance(left.body[-1], ir.Return) or -before > min(len(left.body), len(right.body)):
+        return None
+    ours, theirs = left.body[before], right.body[before]
+    if not (isinstance(ours, ir.Assign) and isinstance(theirs, ir.Assign)):
+        return None
+    same = ours.target.name == theirs.target.name and not ours.target.is_temp
+    if not same or ours.loc.line != theirs.loc.line or _is_argument(ours):
+        return None
+    return ours, theirs
 
 
 def _tests_different(tail: _Tail, body: list[ir.Stmt]) -> bool:

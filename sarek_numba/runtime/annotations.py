@@ -89,6 +89,7 @@ def read_annotation(function: FunctionType, name: str, annotation: Any) -> State
 
 
 def _read(annotation: Any) -> Stated:
+    annotation = _without_aliases(annotation)
     match annotation:
         case ArrayAnnotation(element=element, ndim=ndim, layout=layout):
             whole = element.scalar if isinstance(element, RecordConstructor) else None
@@ -112,6 +113,24 @@ def _read(annotation: Any) -> Stated:
         case type() if annotation is np.ndarray:
             return StatedArray()
     return None
+
+
+# What `type X = …` makes, from CPython 3.12; `numpy.typing.NDArray` is one there.
+_ALIAS: Any = getattr(typing, "TypeAliasType", None)
+
+
+def _without_aliases(annotation: Any) -> Any:
+    """What the name of a type, or such a name with parameters, stands for."""
+    while True:
+        origin: Any = typing.get_origin(annotation)
+        if type(annotation) is _ALIAS:
+            annotation = annotation.__value__
+        elif type(origin) is _ALIAS:
+            given = dict(zip(origin.__type_params__, typing.get_args(annotation), strict=True))
+            value = origin.__value__
+            annotation = value[tuple(given[each] for each in value.__parameters__)]
+        else:
+            return annotation
 
 
 def _record(dtype: np.dtype[Any]) -> Record | None:

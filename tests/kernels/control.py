@@ -124,6 +124,41 @@ def nested_loops_with_every_exit(rng):
 
 
 @sarek.kernel
+def guarded_values(out, x, n):
+    i = sarek.global_idx.x
+    if i < len(x):
+        out[i, 0] = (i > 20 and x[i]) or n
+        out[i, 1] = (x[i] > 0 and x[i] < 20 and x[i]) or (i > 9 and -1) or 8
+        out[i, 2] = (not (i > 40 or x[i] > 0) and 0.5) or (0 < i < x[i] and 1.5) or n
+        out[i, 3] = 4 if ((i % 2 == 0 and x[i]) or not (n and i % 3)) and i > 5 else 7
+        steps = 0
+        while ((x[i] > steps and 3) or (steps < i and 5) or 0) > steps:
+            steps += 1
+        out[i, 4] = steps + ((x[i] < 0 and 0) or n)
+
+
+def _guarded_values(i, x, n):
+    steps = 0
+    while (3 if x > steps else 5 if steps < i else 0) > steps:
+        steps += 1
+    return (
+        x if i > 20 and x else n,
+        x if 0 < x < 20 else -1 if i > 9 else 8,
+        0.5 if i <= 40 and x <= 0 else 1.5 if 0 < i < x else n,
+        4 if i > 5 and ((i % 2 == 0 and x != 0) or n == 0 or i % 3 == 0) else 7,
+        steps + n,
+    )
+
+
+@corpus.add(guarded_values)
+def guards_and_values_of_different_types(rng):
+    """Only the values that an `and` or `or` can give have a type in common, not what it tests."""
+    x = rng.integers(-30, 30, N).astype(np.int32)
+    expected = [_guarded_values(i, int(x[i]), 3) for i in range(N)]
+    return Launch(3, 50, (poison((N, 5), np.float64), x, 3), (np.array(expected), None, None))
+
+
+@sarek.kernel
 def short_circuit(out, x):
     i = sarek.global_idx.x
     if i < len(x):
