@@ -46,7 +46,7 @@ from sarek_numba.runtime.arguments import (
     element_of,
     record_argument,
 )
-from sarek_numba.runtime.attempts import attempt_of
+from sarek_numba.runtime.attempts import attempt_of, note_vectors
 from sarek_numba.runtime.dimensions import (
     check_limits,
     check_most_threads,
@@ -132,9 +132,10 @@ class Configuration:
         self._launches += 1
         return self._launches > 1 and self.stream is None
 
-    def learn(self, attempt: Attempt) -> None:
+    def learn(self, attempt: Attempt | None) -> None:
         """Try this first from now on."""
-        self.attempts = (attempt, *self.attempts[: _MOST_ATTEMPTS - 1])
+        if attempt is not None:
+            self.attempts = (attempt, *self.attempts[: _MOST_ATTEMPTS - 1])
 
 
 class ForAll:
@@ -186,6 +187,12 @@ class Dispatcher:
     # --- launching
 
     def __getitem__(self, configuration: Any) -> Configuration:
+        if type(configuration) is tuple and len(configuration) == 2:
+            grid, block = configuration
+            if type(grid) is int and type(block) is int:
+                known = self._configurations.get((grid, block, 0, None))
+                if known is not None:
+                    return known
         return self._configured(*parts_of(self.__name__, configuration))
 
     def _configured(
@@ -260,6 +267,8 @@ class Dispatcher:
         launching.check(target, analysed, arguments, shared_bytes)
         if run:
             launching.launch(target, analysed, arguments, grid, block, shared_bytes, stream)
+            if stream is None:
+                note_vectors(target, values, analysed.writes)
             if configuration.learns():
                 guards = guards_of(made.captures, target.driver)
                 width = target.record.limits.warp_width_for(settings.warp_width())
@@ -267,8 +276,7 @@ class Dispatcher:
                     attempt = attempt_of(
                         target, analysed, guards, values, arguments, grid, block, shared_bytes
                     )
-                    if attempt is not None:
-                        configuration.learn(attempt)
+                    configuration.learn(attempt)
 
     # --- specialising
 

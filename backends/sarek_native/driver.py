@@ -234,9 +234,14 @@ class _Plans:
         return Launchers(self._owner.compiler)
 
     def attempt(self, plan: Plan) -> Attempt | None:
-        """See `sarek_numba.runtime.device.Plans`."""
+        """See `sarek_numba.runtime.plans.Plans`."""
         with self._lock:
             return self._launchers.attempt(plan)
+
+    def acceptor(self, plan: Plan, read: Any, written: Any) -> Callable[..., Any] | None:
+        """See `sarek_numba.runtime.plans.Acceptors`."""
+        with self._lock:
+            return self._launchers.acceptor(plan, read, written)
 
 
 class NativeDriver:

@@ -43,6 +43,7 @@ from sarek_numba.runtime.plans import (
     ScalarCheck,
     Stride,
 )
+from sarek_numba.runtime.storage import HOST
 from sarek_numba.runtime.vector import Vector
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ _HEAD = 24
 _LAUNCH = 16
 _RECORD = 5  # words that the launcher keeps of an argument
 _C, _F, _WRITABLE = 1, 2, 0x400  # flags of NumPy's arrays
-_NAMES = ("_array", "_storage", "begin_on_host", "end_on_host")
+_NAMES = ("_array", "_storage", "lock", "ready", "acquire", "release")
 
 Words = npt.NDArray[np.int64]
 
@@ -118,29 +119,48 @@ class Launchers:
             self._address = compiler.compile_launcher(_text(layout, compiler.python.clock))
 
     def attempt(self, plan: Plan) -> Attempt | None:
-        """See `sarek_numba.runtime.device.Plans`."""
+        """See `sarek_numba.runtime.plans.Plans`."""
         if not self._address:
             return None
         program = plan.program
         assert isinstance(program, NativeProgram), "the driver's own"
-        ready = program.ready_for(plan.grid, plan.block, plan.shared_bytes)
-        table = _table(plan, ready.address, ready.first, ready.size, ready.worth, ready.launch)
-        function = self._compiler.python.function(self._address, table)
-        vectors = [k for k, c in enumerate(plan.checks) if isinstance(c, ArrayCheck) and c.vector]
+        shaped = program.ready_for(plan.grid, plan.block, plan.shared_bytes)
+        first = 0 if shaped.size > SCRATCH_ON_STACK else shaped.first
+        run = (shaped.address, shaped.blocks, first, shaped.size, shaped.worth)
+        table = _table(plan, run, shaped.launch, HOST, HOST)
+        vectors = _vectors(plan)
 
         def finish(arguments: Sequence[Any], packed: bytes) -> None:
             try:
-                ready.go_on(packed)
+                shaped.go_on(packed)
             finally:
                 for position in vectors:
-                    arguments[position]._storage.end_on_host()
+                    arguments[position]._storage.lock.release()
 
-        kept = (plan, ready)  # what the table has addresses of
-        return function, lambda arguments, packed, kept=kept: finish(arguments, packed)
+        return self._function(table, plan, shaped), finish
+
+    def acceptor(self, plan: Plan, read: Any, written: Any) -> Callable[..., Any] | None:
+        """See `sarek_numba.runtime.plans.Acceptors`."""
+        if not self._address:
+            return None
+        table = _table(plan, (0, 0, 0, 0, 0), (0,) * 8, read, written)
+        return self._function(table, plan, read, written)
+
+    def _function(self, table: Words, *kept: Any) -> Callable[..., Any]:
+        """The launcher with a table; what the table has addresses of lives as long."""
+        holder = table.view(_Table)
+        holder.kept = kept
+        return self._compiler.python.function(self._address, holder)
+
+
+class _Table(np.ndarray[Any, Any]):
+    """A table, and what it has addresses of."""
+
+    kept: Any = ()
 
 
 def _text(layout: Layout, clock: int) -> str:
-    array, storage, begin, end = map(id, _NAMES)
+    array, storage, lock, ready, acquire, release = map(id, _NAMES)
     return Template(TEXT).substitute(
         TYPE=layout.type,
         SCALAR=layout.scalar,
@@ -158,22 +178,23 @@ def _text(layout: Layout, clock: int) -> str:
         EXCEPTION=id(Exception),
         NAME_ARRAY=array,
         NAME_STORAGE=storage,
-        NAME_BEGIN=begin,
-        NAME_END=end,
+        NAME_LOCK=lock,
+        NAME_READY=ready,
+        NAME_ACQUIRE=acquire,
+        NAME_RELEASE=release,
     )
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _table(
-    plan: Plan, kernel: int, first: int, size: int, worth: int, launch: Sequence[int]
-) -> Words:
+def _vectors(plan: Plan) -> list[int]:
+    return [k for k, c in enumerate(plan.checks) if isinstance(c, ArrayCheck) and c.vector]
+
+
+def _table(plan: Plan, run: Sequence[int], launch: Sequence[int], read: Any, written: Any) -> Words:
+    """`read` and `written` are the keys of `Storage.ready` for vectors."""
     arrays = [k for k, check in enumerate(plan.checks) if isinstance(check, ArrayCheck)]
-    vectors = [k for k in arrays if getattr(plan.checks[k], "vector", False)]
-    blocks = plan.grid[0] * plan.grid[1] * plan.grid[2]
-    if size > SCRATCH_ON_STACK:
-        first = 0
     body: list[int] = []
     for guard in plan.guards:
         body += _guard(guard)
@@ -183,10 +204,15 @@ def _table(
         body += _fill(fill, plan.checks)
     at_arrays = _HEAD + len(body)
     at_vectors = at_arrays + 1 + len(arrays)
-    head = [len(plan.guards), len(plan.checks), len(plan.fills), kernel, blocks, first, size, worth]
+    vectors = [
+        (k, id(written if getattr(plan.checks[k], "written", False) else read))
+        for k in _vectors(plan)
+    ]
+    head = [len(plan.guards), len(plan.checks), len(plan.fills), *run]
     head += [compiled_launches.ctypes.data, plan.apart, at_arrays, at_vectors]
     head += [0] * (_LAUNCH - len(head)) + list(launch)
-    lists = [len(arrays), *(_RECORD * k for k in arrays), len(vectors), *vectors]
+    lists = [len(arrays), *(_RECORD * k for k in arrays)]
+    lists += [len(vectors), *(word for entry in vectors for word in entry)]
     return np.array([*head, *body, *lists], np.int64)
 
 

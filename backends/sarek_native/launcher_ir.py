@@ -6,6 +6,7 @@ follows the table (`launcher` has its layout) in place of Python code: guards, a
 argument, overlaps, parameters, and the kernel itself, without the GIL. It gives None after the
 launch; False, with nothing done, if something is not as the table says; and the parameters as
 bytes, with what the table calls `first` blocks done, if the rest is worth waking other threads for.
+Behind the parameters stand the serial numbers of the vectors' memory, whose locks are held then.
 
 `$…` stand for numbers of this process: offsets in objects of CPython and NumPy, addresses of
 objects. All functions of CPython are called with the GIL.
@@ -337,62 +338,82 @@ fixed:
   ret i1 true
 }
 
-; --- vectors: whose elements are all on the host, and which nobody uses ---------------------------
+; --- vectors: that nobody uses, and whose `ready` has the key of the table; their serials ---------
 
 define internal void @end_vectors(ptr %list, ptr %arguments, i64 %count) {
 entry:
   br label %next
 next:
-  %k = phi i64 [ %count, %entry ], [ %k.less, %ended ]
+  %k = phi i64 [ %count, %entry ], [ %k.less, %one ]
   %left = icmp sgt i64 %k, 0
   br i1 %left, label %one, label %done
 one:
   %k.less = sub i64 %k, 1
-  %at = getelementptr i64, ptr %list, i64 %k
+  %word = mul i64 %k.less, 2
+  %entry.at = getelementptr i64, ptr %list, i64 %word
+  %at = getelementptr i64, ptr %entry.at, i64 1
   %position = load i64, ptr %at
   %object.at = getelementptr ptr, ptr %arguments, i64 %position
   %object = load ptr, ptr %object.at
   %storage = call ptr @PyObject_GetAttr(ptr %object, ptr inttoptr (i64 $NAME_STORAGE to ptr))
+  %lock = call ptr @PyObject_GetAttr(ptr %storage, ptr inttoptr (i64 $NAME_LOCK to ptr))
   %answer = call ptr (ptr, ptr, ...) @PyObject_CallMethodObjArgs(
-    ptr %storage, ptr inttoptr (i64 $NAME_END to ptr), ptr null)
+    ptr %lock, ptr inttoptr (i64 $NAME_RELEASE to ptr), ptr null)
   call void @Py_DecRef(ptr %answer)
+  call void @Py_DecRef(ptr %lock)
   call void @Py_DecRef(ptr %storage)
-  br label %ended
-ended:
   br label %next
 done:
   ret void
 }
 
-define internal i1 @begin_vectors(ptr %list, ptr %arguments) {
+define internal i1 @begin_vectors(ptr %list, ptr %arguments, ptr %serials, ptr %slot) {
 entry:
   %count = load i64, ptr %list
   br label %next
 next:
-  %k = phi i64 [ 1, %entry ], [ %k.next, %begun ]
-  %left = icmp sle i64 %k, %count
+  %k = phi i64 [ 0, %entry ], [ %k.next, %begun ]
+  %left = icmp slt i64 %k, %count
   br i1 %left, label %one, label %yes
 one:
-  %at = getelementptr i64, ptr %list, i64 %k
+  %word = mul i64 %k, 2
+  %entry.at = getelementptr i64, ptr %list, i64 %word
+  %at = getelementptr i64, ptr %entry.at, i64 1
   %position = load i64, ptr %at
+  %key.at = getelementptr i64, ptr %entry.at, i64 2
+  %key = load ptr, ptr %key.at
   %object.at = getelementptr ptr, ptr %arguments, i64 %position
   %object = load ptr, ptr %object.at
   %storage = call ptr @PyObject_GetAttr(ptr %object, ptr inttoptr (i64 $NAME_STORAGE to ptr))
   %has.storage = icmp ne ptr %storage, null
   br i1 %has.storage, label %ask, label %no
 ask:
-  %answer = call ptr (ptr, ptr, ...) @PyObject_CallMethodObjArgs(
-    ptr %storage, ptr inttoptr (i64 $NAME_BEGIN to ptr), ptr null)
+  %lock = call ptr @PyObject_GetAttr(ptr %storage, ptr inttoptr (i64 $NAME_LOCK to ptr))
+  %ready = call ptr @PyObject_GetAttr(ptr %storage, ptr inttoptr (i64 $NAME_READY to ptr))
   call void @Py_DecRef(ptr %storage)
-  %is.begun = icmp eq ptr %answer, inttoptr (i64 $TRUE to ptr)
+  %answer = call ptr (ptr, ptr, ...) @PyObject_CallMethodObjArgs(
+    ptr %lock, ptr inttoptr (i64 $NAME_ACQUIRE to ptr),
+    ptr inttoptr (i64 $FALSE to ptr), ptr null)
   call void @Py_DecRef(ptr %answer)
-  br i1 %is.begun, label %begun, label %no
-begun:
+  call void @Py_DecRef(ptr %lock)
+  call void @Py_DecRef(ptr %ready)
+  %is.ours = icmp eq ptr %answer, inttoptr (i64 $TRUE to ptr)
+  br i1 %is.ours, label %look, label %no
+look:
   %k.next = add i64 %k, 1
+  %serial.object = call ptr @PyDict_GetItemWithError(ptr %ready, ptr %key)
+  %is.ready = icmp ne ptr %serial.object, null
+  br i1 %is.ready, label %begun, label %not.ready
+begun:
+  %serial = call i64 @PyLong_AsLongLongAndOverflow(ptr %serial.object, ptr %slot)
+  %serial.at = getelementptr i64, ptr %serials, i64 %k
+  store i64 %serial, ptr %serial.at
   br label %next
+not.ready:
+  call void @end_vectors(ptr %list, ptr %arguments, i64 %k.next)
+  ret i1 false
 no:
-  %before = sub i64 %k, 1
-  call void @end_vectors(ptr %list, ptr %arguments, i64 %before)
+  call void @end_vectors(ptr %list, ptr %arguments, i64 %k)
   ret i1 false
 yes:
   ret i1 true
@@ -480,7 +501,9 @@ room:
   %record.words = mul i64 %count, 5
   %records.some = add i64 %record.words, 1
   %records = alloca i64, i64 %records.some
-  %parameters.some = add i64 %fills, 1
+  %vectors.count = load i64, ptr %vectors
+  %words = add i64 %fills, %vectors.count
+  %parameters.some = add i64 %words, 1
   %parameters = alloca i64, i64 %parameters.some
   %table.guards = getelementptr i64, ptr %table, i64 24
   br label %guard
@@ -529,7 +552,8 @@ filled:
   %fill.next = getelementptr i64, ptr %fill.at, i64 4
   br label %fill
 take:
-  %is.taken = call i1 @begin_vectors(ptr %vectors, ptr %arguments)
+  %serials = getelementptr i64, ptr %parameters, i64 %fills
+  %is.taken = call i1 @begin_vectors(ptr %vectors, ptr %arguments, ptr %serials, ptr %slot)
   br i1 %is.taken, label %go, label %refuse
 go:
   %counter.at = getelementptr i64, ptr %table, i64 8
@@ -540,12 +564,11 @@ go:
   %is.done = call i1 @run(ptr %table, ptr %parameters)
   br i1 %is.done, label %done, label %leave
 done:
-  %vectors.count = load i64, ptr %vectors
   call void @end_vectors(ptr %vectors, ptr %arguments, i64 %vectors.count)
   call void @Py_IncRef(ptr inttoptr (i64 $NONE to ptr))
   ret ptr inttoptr (i64 $NONE to ptr)
 leave:
-  %bytes = mul i64 %fills, 8
+  %bytes = mul i64 %words, 8
   %packed = call ptr @PyBytes_FromStringAndSize(ptr %parameters, i64 %bytes)
   ret ptr %packed
 refuse:

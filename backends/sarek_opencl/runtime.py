@@ -34,6 +34,7 @@ from sarek_opencl import driver, intel, nvidia, pocl
 from sarek_opencl.dialect import DIALECT, contracting, without_extended_atomics
 from sarek_opencl.externals import OpenCLExternals
 from sarek_opencl.memory import Buffer, OpenCLMemory, Part
+from sarek_opencl.plans import OpenCLPlans
 from sarek_opencl.queues import OpenCLQueues
 from sarek_opencl.record import build_options, fast_options, has_extended_atomics, record_of
 
@@ -63,8 +64,9 @@ class OpenCLProgram:
         self.source = emitted.text
         self.static_shared_bytes = emitted.static_shared_bytes
         self._owner = owner
-        self._dynamic_shared = emitted.dynamic_shared
+        self.has_region = emitted.dynamic_shared  # of dynamic shared memory
         program = driver.compile_program(owner.context, owner.device, emitted.text, options)
+        self.built = program
         with driver.check("creating a kernel", owner.device):
             self._kernel = cl.Kernel(program, cfamily.ENTRY)
             self._private_bytes = int(
@@ -88,7 +90,7 @@ class OpenCLProgram:
             np.dtype(param.var.type.value) if isinstance(param.var.type, Scalar) else None
             for param in self.params
         ]
-        return [*types, None] if self._dynamic_shared else types
+        return [*types, None] if self.has_region else types
 
     def launch(
         self, grid: Dimensions, block: Dimensions, shared_bytes: int, arguments: Sequence[Any]
@@ -124,7 +126,7 @@ class OpenCLProgram:
         threads = block[0] * block[1] * block[2]
         cl, kernel = self._cl, self._kernel
         ready = [a.memory if isinstance(a, Buffer | Part) else a for a in arguments]
-        if self._dynamic_shared:
+        if self.has_region:
             ready.append(cl.LocalMemory(max(8, shared_bytes)))
         try:
             return driver.start(handle, kernel, self._lock, grid, block, ready)
@@ -153,7 +155,7 @@ class OpenCLDriver:
         self.memory: DeviceMemory | None = OpenCLMemory(self)
         self.externals: Externals | None = OpenCLExternals(self)
         self.queues: Queues | None = OpenCLQueues(self)
-        self.plans: Plans | None = None
+        self.plans: Plans | None = OpenCLPlans(self)
         self._programs: dict[str, OpenCLProgram] = {}
         self._lock = threading.RLock()
         self._context: Any = None

@@ -71,6 +71,13 @@ def attempt_of(
     )
 
 
+def note_vectors(target: Device, given: Sequence[Any], written: frozenset[int]) -> None:
+    """After a launch: which vectors the next one like it would find where it needs them."""
+    for position, value in enumerate(given):
+        if isinstance(value, Vector):
+            value._storage.note(target.driver.memory, written=position in written)
+
+
 def checks_of(
     given: Sequence[Any], arguments: Arguments, written: frozenset[int]
 ) -> tuple[Check, ...] | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -202,5 +202,19 @@ class Plans(Protocol):
         """The functions of a plan of one of its programs; None where there can be none.
 
         The first one checks and launches as `Plan` says. It is called from any thread.
+        """
+        ...
+
+
+@runtime_checkable
+class Acceptors(Plans, Protocol):
+    """Plans whose checks another device may use for launches of its own."""
+
+    def acceptor(self, plan: Plan, read: Any, written: Any) -> Callable[..., Any] | None:
+        """A function of the arguments: False, or, if all are as the plan says, bytes.
+
+        Eight for each fill, memory being the host's address, and behind them eight for the serial
+        number of each vector. The locks of the vectors' storages are held then, and the launch is
+        counted. `read` and `written` are the keys of `Storage.ready` that vectors must have.
         """
         ...

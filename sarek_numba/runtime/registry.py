@@ -29,6 +29,7 @@ from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.runtime.allocator import Allocator, MemoryStatistics
 from sarek_numba.runtime.cache import clear_launch_cache
 from sarek_numba.runtime.device import Backend, BackendUnavailable, Driver
+from sarek_numba.runtime.plans import Acceptors
 from sarek_numba.runtime.work import finish_all
 
 if TYPE_CHECKING:
@@ -234,6 +235,16 @@ def forget_backends() -> None:
         _known.clear()
         _opened.clear()
     clear_launch_cache()
+
+
+def acceptors() -> Acceptors | None:
+    """Machine code that checks arguments, which the native device may have."""
+    if _FALLBACK_DEVICE in settings.disabled_backends():
+        return None
+    for each in _open(_FALLBACK_DEVICE, _modules().get(_FALLBACK_DEVICE, "")).devices:
+        if isinstance(each.driver.plans, Acceptors):
+            return each.driver.plans
+    return None
 
 
 # --- the public functions -------------------------------------------------------------------------

@@ -8,6 +8,7 @@ memory itself are the host. What moves or changes bytes waits for the work that 
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from contextlib import suppress
@@ -20,6 +21,8 @@ from sarek_numba.runtime.device import Bytes, DeviceMemory
 from sarek_numba.runtime.extents import Extents
 from sarek_numba.runtime.work import Uses, Work, WorkQueue
 
+HOST = "host"
+_serials = itertools.count(1)
 _PAGE = 4096  # at which devices take host memory without a copy of their own
 
 
@@ -32,6 +35,7 @@ class Storage:
         self._on_host = Extents((0, host.size))
         self._copies: dict[DeviceMemory, _Copy] = {}
         self._uses = Uses()
+        self.ready: dict[Any, int] = {HOST: 0}  # see `note`
         self._release = weakref.finalize(self, _release, self._copies)
 
     @classmethod
@@ -64,6 +68,7 @@ class Storage:
     def used_by(self, work: Work, first: int, last: int, *, written: bool) -> None:
         """Work uses bytes, behind all that it had to be put behind."""
         with self.lock:
+            self.ready.clear()
             self._uses.add(first, last, written, work)
 
     # --- the host ---------------------------------------------------------------------------------
@@ -76,6 +81,7 @@ class Storage:
                 self._fetch_missing(start, end)
 
     def _fetch_missing(self, first: int, last: int) -> None:
+        self.ready.clear()
         for memory, copy in self._copies.items():
             for start, end in copy.current.within(first, last):
                 for a, b in self._on_host.missing(start, end):
@@ -92,24 +98,33 @@ class Storage:
     def wrote(self, first: int, last: int) -> None:
         """The host has written bytes, which it claimed before: no other place has them now."""
         with self.lock:
+            if self._copies:
+                self.ready.clear()
             for copy in self._copies.values():
                 copy.current.remove(first, last)
             self._on_host.add(first, last)
 
-    def begin_on_host(self) -> bool:
-        """Take the memory for a launch that works on it, if all of it is on the host and nobody
-        uses it now. `end_on_host` gives it back.
-        """
-        if self._copies or not self.lock.acquire(blocking=False):
-            return False
-        if self._copies or self._uses:
-            self.lock.release()
-            return False
-        return True
+    # --- launches like earlier ones ---------------------------------------------------------------
 
-    def end_on_host(self) -> None:
-        """End what a successful `begin_on_host` began."""
-        self.lock.release()
+    def note(self, memory: DeviceMemory | None, *, written: bool) -> None:
+        """Remember that a launch that uses all bytes there moves none, and changes no place.
+
+        `ready` has that until something changes; the lock is to be held while it counts.
+        """
+        with self.lock:
+            self._uses.conflicting(0, self.host.size, True)  # forgets what is done
+            if self._uses:
+                return
+            if memory is None:
+                if not self._copies:
+                    self.ready[HOST] = 0
+                return
+            copy = self._copies.get(memory)
+            if copy is None or not copy.current.covers(0, self.host.size):
+                return
+            others = [each.current for each in self._copies.values() if each is not copy]
+            if not (written and any([self._on_host, *others])):
+                self.ready[memory, written] = copy.serial
 
     # --- devices ----------------------------------------------------------------------------------
 
@@ -125,8 +140,10 @@ class Storage:
                 self.settle(first, last, "transfer", written=True)
             copy = self._copies.get(memory)
             if copy is None:
+                self.ready.clear()
                 copy = self._copies[memory] = _Copy(memory.hold(self.host))
             for start, end in copy.current.missing(first, last):
+                self.ready.clear()
                 self.fetch(start, end)
                 memory.send(copy.buffer, start, end)
                 count("uploads")
@@ -137,6 +154,7 @@ class Storage:
     def written_on(self, memory: DeviceMemory, first: int, last: int) -> None:
         """A launch has written bytes of a device's buffer, or may have."""
         with self.lock:
+            self.ready.clear()
             for other, copy in self._copies.items():
                 if other is not memory:
                     copy.current.remove(first, last)
@@ -157,6 +175,7 @@ class Storage:
                 copy = self._copies.get(each)
                 if copy is None:
                     continue
+                self.ready.clear()
                 for start, end in copy.current:
                     self.fetch(start, end)
                 del self._copies[each]
@@ -174,10 +193,11 @@ class Storage:
 class _Copy:
     """A buffer of a device, and its bytes that are current."""
 
-    __slots__ = ("buffer", "current")
+    __slots__ = ("buffer", "current", "serial")
 
     def __init__(self, buffer: Any) -> None:
         self.buffer = buffer
+        self.serial = next(_serials)  # of no other buffer, ever
         self.current = Extents()
 
 
