@@ -156,7 +156,9 @@ def main() -> None:
     print("| µs a launch | " + " | ".join(columns) + " |")
     print("|---" + "|--:" * len(columns) + "|")
     for name, row in rows.items():
-        print(f"| {name} | " + " | ".join(f"{row[c]:.2f}" if c in row else "" for c in columns) + " |")
+        print(
+            f"| {name} | " + " | ".join(f"{row[c]:.2f}" if c in row else "" for c in columns) + " |"
+        )
 
 
 if __name__ == "__main__":
