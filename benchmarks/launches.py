@@ -20,6 +20,7 @@ import numba
 import numpy as np
 
 import sarek_numba as sarek
+from sarek_numba import execute
 
 ROUNDS, CALLS = 60, 200
 
@@ -149,6 +150,7 @@ def main() -> None:
     if "--million" in sys.argv:
         million()
         return
+    execute.window.configure(enabled=False)  # what is deferred has not been launched
     opencl = [d.name for d in sarek.devices() if d.record.backend == "opencl"]
     rows = {name: least(_contenders(*case, opencl)) for name, case in CASES.items()}
     columns = list(rows["0 arrays"])

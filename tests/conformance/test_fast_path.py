@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +49,14 @@ def test_corpus_by_attempts(device: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert taken > len(cases) * (1 - REFUSED_PLANS)
 
 
+@pytest.fixture
+def no_window() -> Iterator[None]:
+    """Launches on devices with a window start, and are waited for, when they are called."""
+    execute.window.configure(enabled=False)
+    yield
+    execute.window.configure(enabled=True)
+
+
 def _whole(arguments: Any) -> bool:
     """Whether all arrays are the whole of memory of their own, with numbers in it."""
     arrays = [a for a in arguments if isinstance(a, np.ndarray)]
@@ -62,7 +71,7 @@ def _in_vectors(arguments: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_vectors_by_attempts(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_by_attempts(device: str, no_window: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with vectors, other ones than in the launches before, that are on the device."""
     longs: list[str] = []
     through = dispatcher.describe

@@ -17,7 +17,7 @@ import pytest
 import sarek_numba as sarek
 from sarek_native import launcher
 from sarek_native.launcher import Layout
-from sarek_numba import dispatcher, errors, settings
+from sarek_numba import dispatcher, errors, execute, settings
 from sarek_numba.runtime.cache import clear_launch_cache, counters
 from sarek_numba.runtime.plans import Guard, Place
 from tests.unit import test_launch_refusals as refusals
@@ -587,11 +587,19 @@ def test_vector_in_use_is_waited_for() -> None:
     assert np.array_equal(y, np.arange(8) + 100)
 
 
+@pytest.fixture
+def no_window() -> Iterator[None]:
+    """Launches on devices with a window start, and are waited for, when they are called."""
+    execute.window.configure(enabled=False)
+    yield
+    execute.window.configure(enabled=True)
+
+
 WITH_MEMORY = [d.name for d in sarek.devices() if d.driver.plans and d.driver.memory]
 
 
 @pytest.mark.parametrize("name", WITH_MEMORY)
-def test_vectors_stay_on_the_device(name: str, no_long_way: Any) -> None:
+def test_vectors_stay_on_the_device(name: str, no_window: None, no_long_way: Any) -> None:
     """Launches on what is there move nothing, and set new arguments where they differ."""
     y, x = map(sarek.vector, vectors_and_arrays(8))
     other = sarek.vector(np.full(8, 2, np.float32))
@@ -612,7 +620,7 @@ def test_vectors_stay_on_the_device(name: str, no_long_way: Any) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_MEMORY)
-def test_what_the_host_wrote_is_sent(name: str) -> None:
+def test_what_the_host_wrote_is_sent(name: str, no_window: None) -> None:
     """A vector that changed elsewhere takes the long way once; so does one that was freed."""
     y, x = map(sarek.vector, vectors_and_arrays(8))
     with sarek.use_device(name):
@@ -632,7 +640,7 @@ def test_what_the_host_wrote_is_sent(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_MEMORY)
-def test_freed_buffer_is_not_used_again(name: str) -> None:
+def test_freed_buffer_is_not_used_again(name: str, no_window: None) -> None:
     """Memory that is given up and taken anew is another buffer, wherever it lies."""
     y, x = map(sarek.vector, vectors_and_arrays(64))
     with sarek.use_device(name):
@@ -645,7 +653,7 @@ def test_freed_buffer_is_not_used_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_MEMORY)
-def test_part_of_a_vector_is_no_whole_one(name: str) -> None:
+def test_part_of_a_vector_is_no_whole_one(name: str, no_window: None) -> None:
     """A vector that begins within its memory gets what it means."""
     y, x = map(sarek.vector, vectors_and_arrays(64))
     with sarek.use_device(name):
