@@ -25,6 +25,15 @@ __all__ = [
 ]
 
 
+def _type_for_numba(array: npt.NDArray[Any]) -> Any:
+    from sarek_numba.frontend.njit import vector_type  # loads Numba's compiler
+
+    return vector_type(array)
+
+
+Vector._type_for_numba = staticmethod(_type_for_numba)
+
+
 def vector(array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Vector:
     """A vector of the elements of an array, or of nested lists; a copy, C- or F-contiguous."""
     return vector_of(np.asarray(array, dtype))

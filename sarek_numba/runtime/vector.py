@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ class Vector(Readable):
     """
 
     __slots__ = ("__weakref__", "_array", "_storage")
+    _type_for_numba: ClassVar[Callable[[AnyArray], Any] | None] = None  # set where Numba may load
 
     def __init__(self, storage: Storage, array: AnyArray) -> None:
         self._storage = storage
@@ -235,6 +236,23 @@ class Vector(Readable):
             self._storage.claim(*self._span(self._array))
             self._storage.wrote(*self._span(self._array))
         return exported.__dlpack__(**options)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What `numba.njit` takes it for: an array on the host."""
+        make = Vector._type_for_numba
+        if make is None:
+            raise AttributeError("_numba_type_")
+        return make(self._array)
+
+    def _elements_on_host(self) -> AnyArray:
+        """The elements on the host, for a function of Numba that may write them during its call."""
+        self._fetch(self._array)
+        if not self.readonly:
+            with self._storage.lock:
+                self._storage.claim(*self._span(self._array))
+                self._storage.wrote(*self._span(self._array))
+        return self._array
 
     def __dlpack_device__(self) -> Any:
         return self._array.__dlpack_device__()
