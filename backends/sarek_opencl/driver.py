@@ -52,6 +52,13 @@ def load() -> Any:
     return pyopencl
 
 
+def load_invoker() -> None:
+    """What pyopencl imports at its first kernel: opening a device pays for it, not a launch."""
+    import pyopencl.characterize
+    import pyopencl.invoker  # noqa: F401
+    import pytools.py_codegen  # noqa: F401
+
+
 def platforms() -> list[Any]:
     """All OpenCL platforms. Raises BackendUnavailable where there is none, with the reasons."""
     cl = load()

@@ -177,6 +177,7 @@ class OpenCLDriver:
         with self._lock:
             if self._queue is None:
                 cl = driver.load()
+                driver.load_invoker()
                 with driver.check("opening a context", self.device):
                     self._context = cl.Context([self.device])
                     self._queue = cl.CommandQueue(self._context, self.device)

@@ -42,6 +42,7 @@ from sarek_numba.ir.walk import assigned_by, walk_stmts
 from sarek_numba.ir.warps import has_meetings
 
 ENTRY = "sarek_kernel"
+_WORD = re.compile(r"\w+")
 DYNAMIC_SHARED = "dynamic_shared"
 _COLUMNS = 100
 
@@ -111,11 +112,12 @@ class _Program:
     def _prologue(self, text: str) -> str:
         """The first lines: they depend on what types and functions the program has come to name."""
         lines = list(self.dialect.prologue)
+        words = set(_WORD.findall(text))
         for scalar, needed in self.dialect.type_prologue.items():
-            if re.search(rf"\b{self.dialect.types[scalar]}\b", text):
+            if self.dialect.types[scalar] in words:
                 lines += needed
         for word, needed in self.dialect.word_prologue.items():
-            if re.search(rf"\b{word}\b", text):
+            if word in words:
                 lines += [line for line in needed if line not in lines]
         return "\n".join(lines) + "\n\n"
 

@@ -12,6 +12,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+_FOREIGN = re.compile(r"[^A-Za-z0-9_]")
+_UNDERSCORES = re.compile(r"__+")
 _RESERVED_LEAD = re.compile(r"^_+(?=[A-Z0-9])|^_+$")
 
 
@@ -22,7 +24,7 @@ def identifier(wish: str) -> str:
     without such a name their code points.
     """
     text = "".join(map(_ascii, unicodedata.normalize("NFKD", wish)))
-    text = re.sub(r"__+", "_", re.sub(r"[^A-Za-z0-9_]", "_", text))
+    text = _UNDERSCORES.sub("_", _FOREIGN.sub("_", text))
     text = _RESERVED_LEAD.sub("", text)
     return text if text[:1].isalpha() or text[:1] == "_" else f"v{text}"
 

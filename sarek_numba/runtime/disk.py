@@ -95,15 +95,21 @@ def own_package() -> str:
     folder that installers leave beside the package, and reading that needs no import.
     """
     root = Path(settings.__file__).parent
-    found = sorted(folder.name for folder in root.parent.glob("sarek_numba-*.dist-info"))
-    digest = hashlib.sha256("\n".join(found).encode())
-    for folder, inner, names in os.walk(root):
-        inner[:] = sorted(name for name in inner if name != "__pycache__")
-        for name in sorted(names):
-            if name.endswith(".py"):
-                state = os.stat(os.path.join(folder, name))
-                digest.update(f"{folder} {name} {state.st_size} {state.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
+    beside = os.listdir(root.parent)
+    found = sorted(n for n in beside if n.startswith("sarek_numba-") and n.endswith(".dist-info"))
+    lines = sorted(_modules(str(root)))
+    return hashlib.sha256("\n".join((*found, *lines)).encode()).hexdigest()
+
+
+def _modules(folder: str) -> Iterator[str]:
+    """A line for each module in a folder and below."""
+    with os.scandir(folder) as found:
+        for each in found:
+            if each.name.endswith(".py"):
+                state = each.stat()
+                yield f"{each.path} {state.st_size} {state.st_mtime_ns}"
+            elif each.is_dir() and each.name != "__pycache__":
+                yield from _modules(each.path)
 
 
 def of_python() -> tuple[str, ...]:
