@@ -151,7 +151,7 @@ def run(
     driver: OpenCLDriver, kernel: Kernel, inputs: Sequence[np.ndarray], outputs: Sequence[Scalar]
 ) -> list[np.ndarray]:
     """Launch a kernel of `Pair.kernel` as printed, without passes; its outputs."""
-    program = OpenCLProgram(driver, kernel.params, cfamily.emit(kernel, DIALECT))
+    program = OpenCLProgram(driver, kernel.params, cfamily.emit(kernel, DIALECT), driver.options)
     count = inputs[0].size
     results = [np.zeros(count, semantics.dtype_of(scalar)) for scalar in outputs]
     bound = [
