@@ -63,7 +63,7 @@ def launch(
 
 
 def program(driver: OpenCLDriver, kernel: Kernel) -> OpenCLProgram:
-    return OpenCLProgram(driver, kernel.params, cfamily.emit(kernel, DIALECT))
+    return OpenCLProgram(driver, kernel.params, cfamily.emit(kernel, DIALECT), driver.options)
 
 
 def run(
@@ -214,7 +214,7 @@ def test_atomics(device: str, scalar: Scalar, space: MemSpace, loops: bool) -> N
     dialect = replace(DIALECT, atomics=exchanges) if loops else DIALECT
     emitted = cfamily.emit(kernel, dialect)
     driver = drivers()[device]
-    ready = OpenCLProgram(driver, kernel.params, emitted)
+    ready = OpenCLProgram(driver, kernel.params, emitted, driver.options)
     run(driver, ready, [values, olds.ravel()], 1, 64)
     given_values = np.arange(1, 65)
     expected = {"add": 100 + 2080, "min": 1, "max": 100, "store": 3, "load": 100}
@@ -256,7 +256,7 @@ def test_64_bit_atomics_without_their_second_extension(device: str) -> None:
     assert "cl_khr_int64_extended_atomics : enable" in cfamily.emit(kernel, DIALECT).text
     values = [np.zeros(1, np.int64), np.zeros(1, np.int32)]
     driver = drivers()[device]
-    run(driver, OpenCLProgram(driver, kernel.params, emitted), values, 1, 64)
+    run(driver, OpenCLProgram(driver, kernel.params, emitted, driver.options), values, 1, 64)
     assert [v.item() for v in values] == [63, 63]
 
 
