@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Diagnostic,
         DivergentBarrier,
         GraphError,
+        HiddenCopyWarning,
         InvalidArgument,
         InvalidDimensions,
         InvalidFile,
@@ -113,6 +114,7 @@ if TYPE_CHECKING:
     from sarek_numba.frontend.registered import register_type
     from sarek_numba.frontend.texts import inline_source
     from sarek_numba.frontend.variants import variant
+    from sarek_numba.profiling import profile
     from sarek_numba.runtime.cache import clear_launch_cache
     from sarek_numba.runtime.registry import Device, device, devices, use_device
     from sarek_numba.stdlib import block
@@ -181,11 +183,14 @@ _NAMES = {
     "sarek_numba.verify.coverage": """
         coverage
     """,
+    "sarek_numba.profiling": """
+        profile
+    """,
     "sarek_numba.errors": """
         ArgumentCountError ArgumentTypeError ArithmeticFault AssertionFailed BackendError
         BarrierDivergence CapabilityError CompileError CompileWarning ConstantOverflow DataRace
-        DeviationWarning DeviceLost Diagnostic DivergentBarrier GraphError InvalidArgument
-        InvalidDimensions
+        DeviationWarning DeviceLost Diagnostic DivergentBarrier GraphError HiddenCopyWarning
+        InvalidArgument InvalidDimensions
         InvalidFile InvalidIR JitError LaunchError LaunchFailed LengthOverflow MixedDevices
         NoProgress OracleError OutOfBounds OutOfMemory PolicyError ReadOnlyWrite SarekError
         SourceCompilationError StreamError TransferFailed TypingError UnboundLocal UnboundRead
@@ -220,6 +225,7 @@ __all__ = [
     "Diagnostic",
     "DivergentBarrier",
     "GraphError",
+    "HiddenCopyWarning",
     "InvalidArgument",
     "InvalidDimensions",
     "InvalidFile",
@@ -296,6 +302,7 @@ __all__ = [
     "mem_fence",
     "ones",
     "policy",
+    "profile",
     "record",
     "register_intrinsic",
     "register_type",

@@ -35,6 +35,7 @@ from sarek_numba.ir.nodes import Kernel
 from sarek_numba.ir.types import ArrayInfo, Pair, Record, Scalar
 from sarek_numba.runtime import compiled as compiling
 from sarek_numba.runtime import launch as launching
+from sarek_numba.runtime import telemetry
 from sarek_numba.runtime.annotations import read_annotation, stated_of
 from sarek_numba.runtime.arguments import (
     Kind,
@@ -130,7 +131,7 @@ class Configuration:
     def learns(self) -> bool:
         """Whether to make an attempt of the launch that was just done: not of the very first."""
         self._launches += 1
-        return self._launches > 1 and self.stream is None
+        return self._launches > 1 and self.stream is None and not telemetry.is_measuring()
 
     def learn(self, attempt: Attempt | None) -> None:
         """Try this first from now on."""
@@ -246,6 +247,7 @@ class Dispatcher:
         run: bool = True,
     ) -> None:
         """The long way of a launch, with one value for each parameter."""
+        telemetry.begin()
         name, signature = self.__name__, self.signature
         arguments = describe(name, signature.names, values, self._stated)
         grid = dimensions(name, "grid", configuration.grid)

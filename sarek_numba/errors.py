@@ -210,6 +210,10 @@ class DeviationWarning(UserWarning):
     """An optimisation changes results, within a bound that it states; said once in a process."""
 
 
+class HiddenCopyWarning(UserWarning):
+    """Large arrays that every launch of a kernel copies to a device; said once for each kernel."""
+
+
 class PolicyError(SarekError, PermissionError):
     """Something that needs a grant which was not given."""
 

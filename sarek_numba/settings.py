@@ -45,7 +45,18 @@ def environment_items() -> list[tuple[dict[Any, Any], Any]] | None:
     return [(vars(os), "environ"), *((data, encode(name)) for name in _OF_LAUNCHES)]
 
 
-_OF_LAUNCHES = ("SAREK_DEVICE", "SAREK_DISABLE", "SAREK_WARP_WIDTH", "SAREK_OPT_DISABLE")
+_OF_LAUNCHES = (
+    "SAREK_DEBUG",
+    "SAREK_DEVICE",
+    "SAREK_DISABLE",
+    "SAREK_OPT_DISABLE",
+    "SAREK_WARP_WIDTH",
+)
+
+
+def debug_words() -> frozenset[str]:
+    """SAREK_DEBUG: a level from 1 to 4 and components, of which "all" is the default."""
+    return _words("SAREK_DEBUG") - {"0"}
 
 
 def disabled_optimisations() -> frozenset[str]:

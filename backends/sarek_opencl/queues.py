@@ -54,6 +54,11 @@ class OpenCLQueues:
         with driver.check("a launch", self._owner.device):
             mark.wait()
 
+    def duration_ms(self, mark: Any) -> float:
+        """By the clock of the device, from when it began to when it ended."""
+        with driver.check("reading the time of an event", self._owner.device):
+            return float(mark.profile.end - mark.profile.start) / 1e6
+
     def elapsed_ms(self, start: Any, end: Any) -> float:
         """By the clock of the device."""
         with driver.check("reading the time of an event", self._owner.device):

@@ -30,6 +30,7 @@ from sarek_numba.runtime.device import (
 )
 from sarek_numba.runtime.languages import Externals
 from sarek_numba.runtime.plans import Plans
+from sarek_numba.runtime.telemetry import OPTIONS, say
 from sarek_opencl import driver, intel, nvidia, pocl
 from sarek_opencl.dialect import DIALECT, contracting, without_extended_atomics
 from sarek_opencl.externals import OpenCLExternals
@@ -65,6 +66,7 @@ class OpenCLProgram:
         self.static_shared_bytes = emitted.static_shared_bytes
         self._owner = owner
         self.has_region = emitted.dynamic_shared  # of dynamic shared memory
+        say("kernel", OPTIONS, lambda: f"options {' '.join(options)}")
         program = driver.compile_program(owner.context, owner.device, emitted.text, options)
         self.built = program
         with driver.check("creating a kernel", owner.device):

@@ -103,6 +103,10 @@ class Queues(Protocol):
         """Return when the work before a mark is done. Raises BackendError."""
         ...
 
+    def duration_ms(self, mark: Any) -> float:
+        """The milliseconds that the work of one mark took, which is done."""
+        ...
+
     def elapsed_ms(self, start: Any, end: Any) -> float:
         """The milliseconds from one mark to another; both are done."""
         ...

@@ -82,18 +82,26 @@ class Held:
 
 
 def queue_for(
-    driver: Driver, stream: Stream | None, arguments: Arguments, *, reports: bool = False
+    driver: Driver,
+    stream: Stream | None,
+    arguments: Arguments,
+    *,
+    reports: bool = False,
+    measured: bool = False,
 ) -> WorkQueue | None:
     """The queue of a launch: that of its stream, or the device's window if it may wait there.
 
-    None stands for a launch that is done when it returns. What waited is submitted before it, and
-    before one on a stream. Raises BackendError.
+    None stands for a launch that is done when it returns, as one that is `measured` is. What waited
+    is submitted before it, and before one on a stream. Raises BackendError.
     """
     if stream is not None:
         flush_device(driver, "stream")
         return None if stream.runs_at_once else stream.queue
     window = window_of(driver)
     if window is None:
+        return None
+    if measured:
+        window.submit_all("measured")
         return None
     arrangement = arguments.arrangement
     are_vectors = len(arguments.storages) == len(arguments.arrays) and not reports

@@ -1,5 +1,5 @@
 """The guards of a launch: a global that the kernel captured, a variable of the environment, the
-device of `use_device`, grants, the memo.
+device of `use_device`, grants, listeners, the memo.
 
 An equal object in the place of another does not count: then the launch takes the long way, which
 compares as it always does.
@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sarek_numba import policy, settings
-from sarek_numba.runtime import cache, registry
+from sarek_numba.runtime import cache, registry, telemetry
 from sarek_numba.runtime.plans import ABSENT, Guard, Place
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def guards_of(captures: Iterable[Captured], driver: Any) -> tuple[Guard, ...] | 
         _context(settings.simulated_width),
         _context(policy.surrounding),
         _item(vars(policy), "process_grants"),
+        _item(vars(telemetry), "listeners"),
         _item(vars(cache), "generation"),
         _item(vars(driver), "record"),
     ]

@@ -13,6 +13,7 @@ from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.types import ArrayInfo, NumberOf, Pair, PartOf, Record, Scalar, UserArgument
 from sarek_numba.ir.verify import verify
 from sarek_numba.runtime import launch as launching
+from sarek_numba.runtime import telemetry
 from sarek_numba.runtime.arguments import Kind, PythonNumber, describe, in_words
 from sarek_numba.runtime.cache import Memo
 from sarek_numba.runtime.dimensions import check_limits, dimensions, shared_size
@@ -32,6 +33,7 @@ def launch_ir(
     stream: object,
 ) -> None:
     """Check everything, then launch."""
+    telemetry.begin()
     name = kernel.name
     wanted = _arguments_of(kernel)
     if len(values) != len(wanted):

@@ -9,7 +9,7 @@ and is raised at every launch. Arity, kinds of arguments and dimensions are chec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -31,9 +31,10 @@ from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.ir.warps import has_meetings, uses_warps
 from sarek_numba.passes import optimise
 from sarek_numba.passes.report import Reporting, reporting
-from sarek_numba.runtime import disk, report
+from sarek_numba.runtime import disk, report, telemetry
 from sarek_numba.runtime.arguments import Arguments, Filler, fillers
 from sarek_numba.runtime.cache import Memo, count
+from sarek_numba.runtime.clock import Clock, warn_of_copies
 from sarek_numba.runtime.device import Bytes, Dimensions, Program, QueuedProgram
 from sarek_numba.runtime.dimensions import check_local_bytes, check_shared
 from sarek_numba.runtime.dump import dump
@@ -197,12 +198,22 @@ def launch(
     driver = device.driver
     reported = _reporting_on(device, analysed)
     memory = None if reported is None else report.new_buffer()
+    clock = Clock(driver, arrays) if telemetry.is_measuring() else None
+    warn_of_copies(analysed.kernel.name, device, arrays, arguments.storages)
 
     def filled(buffers: Sequence[Any]) -> list[Any]:
         count("launches")
         return [fill(arguments, buffers, shared_bytes) for fill in prepared.fillers]
 
-    queue = queue_for(driver, stream, arguments, reports=memory is not None)
+    def prepare(buffers: Sequence[Any]) -> Callable[[], Any]:
+        assert queue is not None
+        given = (queue.handle, grid, block, shared_bytes, filled(buffers))
+        start = partial(cast(QueuedProgram, program).enqueue, *given)
+        return start if clock is None else partial(clock.over, start)
+
+    queue = queue_for(
+        driver, stream, arguments, reports=memory is not None, measured=clock is not None
+    )
     if queue is None:
         with ExitStack() as stack:
             own = _bound_report(device, memory, stack)
@@ -210,10 +221,12 @@ def launch(
                 driver, arguments.arrangement, arrays, read, written, arguments.storages
             )
             buffers = [*stack.enter_context(regions), *own]
-            program.launch(grid, block, shared_bytes, filled(buffers))
+            if clock is None:
+                program.launch(grid, block, shared_bytes, filled(buffers))
+            else:
+                clock.run(program, grid, block, shared_bytes, filled(buffers))
     else:
-        queued, handle = cast(QueuedProgram, program), queue.handle
-        queued.check(block)
+        cast(QueuedProgram, program).check(block)
         enqueue(
             analysed.kernel.name,
             driver,
@@ -223,13 +236,13 @@ def launch(
             read,
             written,
             arguments.storages,
-            lambda buffers: partial(
-                queued.enqueue, handle, grid, block, shared_bytes, filled(buffers)
-            ),
+            prepare,
             memory,
         )
     if reported is not None and memory is not None:
         report.settle(analysed.kernel.name, reported.sites, memory, grid, block)
+    if clock is not None:
+        clock.tell(device, analysed.kernel.name, grid, block, arguments.values, read, written)
 
 
 def program_of(device: Device, analysed: Analysed) -> Program:
@@ -379,6 +392,8 @@ def _prepare(device: Device, analysed: Analysed) -> _Prepared:
         target = driver.target
         dump("optimised", kernel.name, lambda: text(optimise(kernel, target)))
     dump("source", kernel.name, lambda: source(device, analysed))
+    telemetry.say("kernel", telemetry.ONCE, lambda: f"{kernel.name} for {device.record.name}")
+    telemetry.say("kernel", telemetry.SOURCE, lambda: source(device, analysed))
     loads = disk.code_loads()
     try:
         with explained(kernel, device.record.name, driver.target):

@@ -12,6 +12,7 @@ import itertools
 import threading
 import weakref
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from sarek_numba.runtime.cache import count
 from sarek_numba.runtime.device import Bytes, DeviceMemory
 from sarek_numba.runtime.extents import Extents
+from sarek_numba.runtime.telemetry import ONCE, say
 from sarek_numba.runtime.work import Uses, Work, WorkQueue
 
 HOST = "host"
@@ -88,6 +90,7 @@ class Storage:
                     memory.fetch(copy.buffer, a, b)
                     count("downloads")
                     count("downloaded_bytes", b - a)
+                    say("transfer", ONCE, partial(_moved, "to the host", a, b))
                     self._on_host.add(a, b)
         assert self._on_host.covers(first, last), "every byte is current somewhere"
 
@@ -142,12 +145,14 @@ class Storage:
             if copy is None:
                 self.ready.clear()
                 copy = self._copies[memory] = _Copy(memory.hold(self.host))
+                say("memory", ONCE, partial("{} bytes of a device's memory".format, self.host.size))
             for start, end in copy.current.missing(first, last):
                 self.ready.clear()
                 self.fetch(start, end)
                 memory.send(copy.buffer, start, end)
                 count("uploads")
                 count("uploaded_bytes", end - start)
+                say("transfer", ONCE, partial(_moved, "to the device", start, end))
                 copy.current.add(start, end)
             return copy.buffer
 
@@ -206,3 +211,7 @@ def _release(copies: dict[DeviceMemory, _Copy]) -> None:
     for memory, copy in copies.items():
         with suppress(Exception):
             memory.release(copy.buffer)
+
+
+def _moved(where: str, first: int, last: int) -> str:
+    return f"{last - first} bytes of a vector {where}, from byte {first} on"

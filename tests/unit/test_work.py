@@ -46,6 +46,9 @@ class FakeQueues:
             raise LaunchFailed(f"mark {mark}")
         self.states[mark] = 0
 
+    def duration_ms(self, mark: int) -> float:
+        return 0.5
+
     def elapsed_ms(self, start: int, end: int) -> float:
         return float(end - start)
 
