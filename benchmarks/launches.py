@@ -21,8 +21,9 @@ import numpy as np
 
 import sarek_numba as sarek
 from sarek_numba import execute
+from sarek_numba.codegen import cfamily
 
-ROUNDS, CALLS = 60, 200
+ROUNDS, CALLS = 20, 50
 
 
 @sarek.kernel
@@ -92,22 +93,19 @@ def _bare(device: str, kernel: Any, arguments: list[Any]) -> Callable[[], Any]:
     import pyopencl
 
     driver: Any = sarek.device(device).driver
-    source = kernel.source(device, *arguments)
-    name = kernel.__name__
-    program = pyopencl.Program(driver.context, str(source)).build(list(driver.options))
-    bare = getattr(program, name)
+    program = driver.prepare(kernel.ir(*arguments))
+    bare = pyopencl.Kernel(program.built, cfamily.ENTRY)
+    buffers: list[Any] = []  # a kernel keeps none of its arguments alive
     flags = pyopencl.mem_flags.READ_WRITE | pyopencl.mem_flags.USE_HOST_PTR
-    for position in range(bare.num_args):
-        word = bare.get_arg_info(position, pyopencl.kernel_arg_info.TYPE_NAME)
-        if word.endswith("*"):
-            bare.set_arg(position, pyopencl.Buffer(driver.context, flags, hostbuf=_arrays(1)[0]))
+    for position, param in enumerate(program.params):
+        if param.array is not None:
+            array = _arrays(1)[0]
+            buffers.append((array, pyopencl.Buffer(driver.context, flags, hostbuf=array)))
+            bare.set_arg(position, buffers[-1][1])
         else:
-            bare.set_arg(position, np.dtype(_NUMBERS[word]).type(16))
+            bare.set_arg(position, np.dtype(param.var.type.value).type(16))
     queue, enqueue = driver.queue, pyopencl.enqueue_nd_range_kernel
-    return lambda: enqueue(queue, bare, (1, 1, 1), (1, 1, 1)).wait()
-
-
-_NUMBERS = {"int": np.int32, "long": np.int64, "float": np.float32, "double": np.float64}
+    return lambda kept=buffers: enqueue(queue, bare, (1, 1, 1), (1, 1, 1)).wait()
 
 
 def _contenders(kernel: Any, arguments: list[Any], opencl: list[str]) -> dict[str, Any]:
