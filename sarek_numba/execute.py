@@ -6,20 +6,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sarek_numba.errors import TransferFailed
+from sarek_numba import policy
+from sarek_numba.errors import JitError, TransferFailed
+from sarek_numba.ir.native import NativeFunction
 from sarek_numba.ir.nodes import Kernel
-from sarek_numba.runtime import external, window
+from sarek_numba.runtime import external, host_functions, window
 from sarek_numba.runtime.cache import clear_launch_cache, counters
 from sarek_numba.runtime.external import detect_language, load_source
-from sarek_numba.runtime.handmade import launch_ir
+from sarek_numba.runtime.handmade import Lazy, launch_ir, made_ir
 from sarek_numba.runtime.languages import Language
-from sarek_numba.runtime.registry import Device, device
+from sarek_numba.runtime.outcome import Original, Outcome, check_request, outcome_of
+from sarek_numba.runtime.registry import Device, device, oracle
 from sarek_numba.runtime.stream import Stream, check_stream
 from sarek_numba.runtime.vector import Vector
 from sarek_numba.settings import simulated_warp_width
 
 __all__ = [
     "Language",
+    "NativeFunction",
+    "Original",
+    "Outcome",
     "clear_launch_cache",
     "counters",
     "detect_language",
@@ -31,9 +37,12 @@ __all__ = [
     "grid_for_size",
     "load_source",
     "mark_stale",
+    "run",
+    "run_interpreter_vectors",
     "run_source",
     "run_source_file",
     "run_vectors",
+    "run_vectors_outcome",
     "simulated_warp_width",
     "supports_language",
     "sync_all",
@@ -76,6 +85,40 @@ def grid_for_size(n: int, block: int = 256) -> tuple[Dimensions, Dimensions]:
 # --- launches -------------------------------------------------------------------------------------
 
 
+def run(
+    which: Where,
+    name: str,
+    ir: Lazy,
+    args: Sequence[Any],
+    block: Any,
+    grid: Any,
+    shared_bytes: int = 0,
+    stream: Stream | None = None,
+    native_fn: NativeFunction | None = None,
+) -> None:
+    """Launch a kernel that is given as IR, as a native function, or both.
+
+    `ir` may be a function, which is called only where IR is needed. The device 'native' calls the
+    native function where there is one, and then nothing asks for IR: all arrays that are not
+    read-only count as written, a Python int is an int32 and a Python float a float32. Otherwise
+    arguments are checked as `run_vectors` does. `name` is the kernel's in errors that come before
+    its IR. Raises JitError where the device needs what was not given, LaunchError, CapabilityError,
+    BackendError, OracleError, and what a native function raises.
+    """
+    target = device(which)
+    if native_fn is not None and not isinstance(native_fn, NativeFunction):
+        raise JitError(
+            f"kernel '{name}' has {type(native_fn).__name__} in place of a native function\n"
+            "  hint: pass native_fn=sarek_numba.ir.native.NativeFunction(run)"
+        )
+    if native_fn is not None and host_functions.runs_host_functions(target):
+        host_functions.launch_host_function(
+            target, name, native_fn, args, block, grid, shared_bytes, stream
+        )
+        return
+    launch_ir(target, made_ir(name, ir, target), args, block, grid, shared_bytes, stream)
+
+
 def run_vectors(
     which: Where,
     ir: Kernel | Callable[[], Kernel],
@@ -91,8 +134,46 @@ def run_vectors(
     array is of the type, axes and layout that the IR says. Raises LaunchError, CapabilityError,
     BackendError, OracleError.
     """
-    kernel = ir() if callable(ir) else ir
-    launch_ir(device(which), kernel, args, block, grid, shared_bytes, stream)
+    target = device(which)
+    launch_ir(target, made_ir(None, ir, target), args, block, grid, shared_bytes, stream)
+
+
+def run_vectors_outcome(
+    which: Where,
+    ir: Kernel | Callable[[], Kernel],
+    args: Sequence[Any],
+    block: Any,
+    grid: Any,
+    shared_bytes: int = 0,
+    stream: Stream | None = None,
+    precision: str | None = None,
+    explicit: bool = False,
+) -> Outcome:
+    """`run_vectors` that says what ran, with the reason; `str` of it is for readers.
+
+    `precision` is what the operands of a product of matrices may be rounded to, `explicit` asks for
+    a rewrite of one. Raises InvalidArgument for another precision, and as `run_vectors` does.
+    """
+    target = device(which)
+    kernel = made_ir(None, ir, target)
+    check_request(kernel.name, precision, explicit)
+    launch_ir(target, kernel, args, block, grid, shared_bytes, stream)
+    outcome = outcome_of(kernel.name, target, precision, explicit)
+    policy.explain(str(outcome))
+    return outcome
+
+
+def run_interpreter_vectors(
+    ir: Kernel | Callable[[], Kernel], args: Sequence[Any], block: Any, grid: Any
+) -> None:
+    """Run IR in the interpreter, whether or not there is a device of that name for launches.
+
+    There is one argument for each parameter of the IR that is not of an array's shape: lengths are
+    those of the arrays. Arguments are checked, and capabilities refused, as in a launch on the
+    device 'interpreter'. Raises LaunchError, CapabilityError, OracleError.
+    """
+    target = oracle()
+    launch_ir(target, made_ir(None, ir, target), args, block, grid, 0, None)
 
 
 def supports_language(which: Where, language: Language) -> bool:

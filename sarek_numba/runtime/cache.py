@@ -81,6 +81,9 @@ class Memo(Generic[Value]):
             self._making.pop(key, None)
         return value
 
+    def __len__(self) -> int:
+        return len(self._values)
+
     def clear(self) -> None:
         """Forget all values."""
         self._values.clear()

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from sarek_numba.errors import ArgumentCountError, ArgumentTypeError
+from sarek_numba.errors import ArgumentCountError, ArgumentTypeError, JitError
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.types import ArrayInfo, NumberOf, Pair, PartOf, Record, Scalar, UserArgument
 from sarek_numba.ir.verify import verify
+from sarek_numba.runtime import host_functions, telemetry
 from sarek_numba.runtime import launch as launching
-from sarek_numba.runtime import telemetry
 from sarek_numba.runtime.arguments import Kind, PythonNumber, describe, in_words
 from sarek_numba.runtime.cache import Memo
 from sarek_numba.runtime.dimensions import check_limits, dimensions, shared_size
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.stream import check_stream
 
+_MOST_KERNELS = 1024  # that are remembered; functions may make a new one for each launch
 _analysed: Memo[launching.Analysed] = Memo()  # by the identity of a kernel, which they keep
+
+Lazy = Kernel | Callable[[], Kernel] | None
+"""IR, or what makes it where it is needed."""
+
+
+def made_ir(name: str | None, given: Lazy, target: Device) -> Kernel:
+    """The IR of a launch of a kernel, whose name may be not known yet. Raises JitError."""
+    subject = "the kernel" if name is None else f"kernel '{name}'"
+    made: object = given() if callable(given) else given
+    if isinstance(made, Kernel):
+        return made
+    if made is None and host_functions.runs_host_functions(target):
+        raise JitError(
+            f"{subject} has neither IR nor a native function, and device '{target.name}' "
+            "runs one of them\n  hint: pass ir=..., or native_fn= to execute.run"
+        )
+    what = "has no IR" if made is None else f"has {type(made).__name__} in place of IR"
+    raise JitError(
+        f"{subject} {what}, which device '{target.name}' needs\n"
+        "  hint: pass ir=, a Kernel as k.ir(...) gives it, or a function that makes it"
+    )
 
 
 def launch_ir(
@@ -32,7 +54,7 @@ def launch_ir(
     shared_bytes: int,
     stream: object,
 ) -> None:
-    """Check everything, then launch."""
+    """Check everything, then launch: the native function of the IR where the device calls those."""
     telemetry.begin()
     name = kernel.name
     wanted = _arguments_of(kernel)
@@ -47,11 +69,20 @@ def launch_ir(
     blocks, threads = dimensions(name, "grid", grid), dimensions(name, "block", block)
     shared = shared_size(name, shared_bytes)
     check_limits(name, blocks, threads, target.record)
+    if len(_analysed) >= _MOST_KERNELS:
+        _analysed.clear()
     analysed = _analysed.get(id(kernel), lambda: _analyse(kernel, names))
     launching.check_warps(target, analysed, threads)
     on = check_stream(name, stream, target)
     launching.check(target, analysed, arguments, shared)
-    launching.launch(target, analysed, arguments, blocks, threads, shared, on)
+    function = kernel.native_function
+    if function is None or not host_functions.runs_host_functions(target):
+        launching.launch(target, analysed, arguments, blocks, threads, shared, on)
+        return
+    slots = host_functions.slots_of(name, names, arguments.kinds, wanted)
+    read = arguments.among(analysed.reads, analysed.read_columns)
+    written = arguments.among(analysed.writes, analysed.written_columns)
+    host_functions.call(target, name, function, arguments, slots, blocks, threads, read, written)
 
 
 def _analyse(kernel: Kernel, names: Sequence[str]) -> launching.Analysed:

@@ -247,6 +247,15 @@ def acceptors() -> Acceptors | None:
     return None
 
 
+def oracle() -> Device:
+    """The interpreter, whether or not launches may go to it. Raises UnknownDevice without it."""
+    name = "interpreter"
+    opened = _open(name, _modules().get(name, ""))
+    if not opened.devices:
+        raise UnknownDevice(f"there is no interpreter here: {opened.reason}")
+    return opened.devices[0]
+
+
 # --- the public functions -------------------------------------------------------------------------
 
 
