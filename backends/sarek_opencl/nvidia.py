@@ -130,6 +130,8 @@ def dialect_for(dialect: Dialect) -> Dialect:
     needed = {name: (text,) for name, text in _DEFINITIONS.items()}
     return replace(
         dialect,
+        # as elements of constant arrays, where INFINITY is a call
+        infinity={Scalar.FLOAT32: "(1.0f / 0.0f)", Scalar.FLOAT64: "(1.0 / 0.0)"},
         narrowings=_NARROWINGS,
         narrow_coordinates={
             Coordinate.GLOBAL_IDX: _axes("global_index"),

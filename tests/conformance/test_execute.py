@@ -246,7 +246,7 @@ def test_device_buffers(device):
     y.to(device)
     counters.reset()
     buffer = execute.device_buffer(y, device)
-    assert buffer.size == y.nbytes
+    assert buffer.size >= y.nbytes  # memory of a device's own comes in size classes
     assert counters.uploads == counters.downloads == 0
     execute.mark_stale([y], device)
     assert not y.is_current()

@@ -107,8 +107,11 @@ COMPARISONS = tuple(sorted(COMPARISONS, key=lambda op: op.name))  # type: ignore
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_expressions(device: str, seed: int) -> None:
+def test_random_expressions(device: str, seed: int, request: pytest.FixtureRequest) -> None:
     """Trees of five levels over all types and operators, on boundary values."""
+    if device.startswith("opencl:nvidia") and seed == 0:
+        reason = "driver 580: -int16(-int16(uint16 32768)) is 32768 in 32 bits (docs/devices.md)"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     generator = random.Random(seed)
     left, right = generator.choice(SCALARS), generator.choice(INTEGERS)
     pair = Pair(left, right)
