@@ -42,6 +42,7 @@ WHOLE_BITS, FLOAT_BITS, DIGIT_BITS = 9, 12, 10
 FEWER_BITS, FEWER_DIGIT_BITS = 5, 8
 BUCKETS = (2 << FLOAT_BITS) + 2  # at most: of negative floats, zeros, positive ones, NaN
 FEW = 24  # keys that are sorted by insertion
+_SPREAD = 7919  # prime, and no divisor of a number of buckets
 _MOST = 2**32 - 1  # places are counted in uint32
 
 
@@ -238,7 +239,8 @@ def bucket_sorter(bits: int, passes: int) -> Any:
     ) -> None:  # fmt: skip
         """One thread a bucket."""
         places = sarek.shared.array(passes * digits, sarek.uint32)
-        bucket = sarek.block_idx.x
+        # neighbouring buckets of floats hold most keys: not all for the thread of neighbouring blocks
+        bucket = sarek.block_idx.x * _SPREAD % sarek.grid_dim.x
         first, last = int(bounds[bucket]), int(bounds[bucket + 1])
         if last - first < 2:
             return
