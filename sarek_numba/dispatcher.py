@@ -59,7 +59,7 @@ from sarek_numba.runtime.dimensions import (
 )
 from sarek_numba.runtime.guards import guards_of
 from sarek_numba.runtime.inspection import Card
-from sarek_numba.runtime.plans import Attempt
+from sarek_numba.runtime.plans import Attempt, Plan
 from sarek_numba.runtime.registry import Device, device
 from sarek_numba.runtime.signature import Signature, signature_of
 from sarek_numba.runtime.soa import SoAVector
@@ -68,6 +68,7 @@ from sarek_numba.runtime.stream import Stream, check_stream
 from sarek_numba.runtime.vector import Vector
 
 _MOST_ATTEMPTS = 8  # of one configuration
+_LONGEST_PAUSE = 64  # launches between two attempts at a plan
 _MOST_CONFIGURATIONS = 256  # of one kernel
 _MOST_SPECIALISATIONS = 64  # of one tuple of kinds, by captured values; the oldest is dropped
 
@@ -91,8 +92,8 @@ class Configuration:
     """
 
     __slots__ = (
-        "_arity", "_launches", "attempts", "block", "grid", "kernel", "shared_bytes", "stream",
-        "where",
+        "_arity", "_launches", "_pauses", "attempts", "block", "grid", "kernel", "plans",
+        "shared_bytes", "stream", "where",
     )  # fmt: skip
 
     def __init__(
@@ -111,6 +112,8 @@ class Configuration:
         self.shared_bytes = shared_bytes
         self.where = where
         self.attempts: tuple[Attempt, ...] = ()
+        self.plans: tuple[Plan, ...] = ()  # of the attempts
+        self._pauses: dict[Device, tuple[int, int]] = {}  # how long, and before which launch
         self._arity = len(kernel.signature.names)
         self._launches = 0
 
@@ -128,15 +131,24 @@ class Configuration:
                 return
         self.kernel._launch(self, values)
 
-    def learns(self) -> bool:
-        """Whether to make an attempt of the launch that was just done: not of the very first."""
-        self._launches += 1
-        return self._launches > 1 and self.stream is None and not telemetry.is_measuring()
+    def learns(self, target: Device) -> bool:
+        """Whether to make an attempt of the launch that was just done: not of the very first.
 
-    def learn(self, attempt: Attempt | None) -> None:
+        Where nothing came of it, not of the next ones either, twice as many each time.
+        """
+        self._launches += 1
+        least = self._pauses.get(target, (0, 2))[1]
+        return self._launches >= least and self.stream is None and not telemetry.is_measuring()
+
+    def learn(self, target: Device, learnt: tuple[Plan, Attempt] | None) -> None:
         """Try this first from now on."""
-        if attempt is not None:
-            self.attempts = (attempt, *self.attempts[: _MOST_ATTEMPTS - 1])
+        if learnt is None:
+            pause = min(2 * self._pauses.get(target, (1, 0))[0], _LONGEST_PAUSE)
+            self._pauses[target] = pause, self._launches + pause
+            return
+        self._pauses.pop(target, None)
+        self.plans = (learnt[0], *self.plans[: _MOST_ATTEMPTS - 1])
+        self.attempts = (learnt[1], *self.attempts[: _MOST_ATTEMPTS - 1])
 
 
 class ForAll:
@@ -270,15 +282,26 @@ class Dispatcher:
         if run:
             launching.launch(target, analysed, arguments, grid, block, shared_bytes, stream)
             if stream is None:
-                note_vectors(target, values, analysed.writes)
-            if configuration.learns():
-                guards = guards_of(made.captures, target.driver)
-                width = target.record.limits.warp_width_for(settings.warp_width())
-                if guards and device(configuration.where) is target and width == warp_width:
-                    attempt = attempt_of(
-                        target, analysed, guards, values, arguments, grid, block, shared_bytes
-                    )
-                    configuration.learn(attempt)
+                note_vectors(target, values, analysed)
+            if configuration.learns(target):
+                launched = (values, arguments, grid, block, shared_bytes)
+                self._learn(configuration, target, made, warp_width, launched)
+
+    def _learn(
+        self,
+        configuration: Configuration,
+        target: Device,
+        made: _Specialisation,
+        warp_width: int,
+        launched: tuple[Any, ...],
+    ) -> None:
+        """Make a plan of the launch that was just done, if everything still is as it was then."""
+        learnt = None
+        guards = guards_of(made.captures, target.driver)
+        width = target.record.limits.warp_width_for(settings.warp_width())
+        if guards and device(configuration.where) is target and width == warp_width:
+            learnt = attempt_of(target, made.analysed, guards, *launched, configuration.plans)
+        configuration.learn(target, learnt)
 
     # --- specialising
 

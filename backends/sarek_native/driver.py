@@ -12,7 +12,7 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -238,10 +238,10 @@ class _Plans:
         with self._lock:
             return self._launchers.attempt(plan)
 
-    def acceptor(self, plan: Plan, read: Any, written: Any) -> Callable[..., Any] | None:
+    def acceptor(self, plan: Plan, ready: Mapping[Any, Any]) -> Callable[..., Any] | None:
         """See `sarek_numba.runtime.plans.Acceptors`."""
         with self._lock:
-            return self._launchers.acceptor(plan, read, written)
+            return self._launchers.acceptor(plan, ready)
 
 
 class NativeDriver:

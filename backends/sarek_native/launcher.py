@@ -3,14 +3,14 @@
 A table is an array of int64. Its head: how many guards, arguments and parameters there are; the
 kernel's address; blocks, and how many of them run before the time is looked at; bytes of scratch;
 nanoseconds of work that are worth waking threads for; the address of the counter of launches;
-whether arrays must be apart; where the lists of arrays and of vectors begin; and from 16 on what a
-kernel is given as `launch`. Behind the head come 4 words for each guard, 8 for each argument, 4 for
-each parameter, then the two lists, each behind its length.
+whether arrays must be apart; where the lists of arrays and of vectors begin; whether vectors need
+not be ready; and from 16 on what a kernel is given as `launch`. Behind the head come 4 words for
+each guard, 8 for each argument, 4 for each parameter, then the two lists, each behind its length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import Template
 from typing import TYPE_CHECKING, Any, assert_never
@@ -127,7 +127,7 @@ class Launchers:
         shaped = program.ready_for(plan.grid, plan.block, plan.shared_bytes)
         first = 0 if shaped.size > SCRATCH_ON_STACK else shaped.first
         run = (shaped.address, shaped.blocks, first, shaped.size, shaped.worth)
-        table = _table(plan, run, shaped.launch, HOST, HOST)
+        table = _table(plan, run, shaped.launch, None)
         vectors = _vectors(plan)
 
         def finish(arguments: Sequence[Any], packed: bytes) -> None:
@@ -139,12 +139,12 @@ class Launchers:
 
         return self._function(table, plan, shaped), finish
 
-    def acceptor(self, plan: Plan, read: Any, written: Any) -> Callable[..., Any] | None:
+    def acceptor(self, plan: Plan, ready: Mapping[Any, Any]) -> Callable[..., Any] | None:
         """See `sarek_numba.runtime.plans.Acceptors`."""
         if not self._address:
             return None
-        table = _table(plan, (0, 0, 0, 0, 0), (0,) * 8, read, written)
-        return self._function(table, plan, read, written)
+        table = _table(plan, (0, 0, 0, 0, 0), (0,) * 8, ready)
+        return self._function(table, plan, tuple(ready.values()))
 
     def _function(self, table: Words, *kept: Any) -> Callable[..., Any]:
         """The launcher with a table; what the table has addresses of lives as long."""
@@ -192,8 +192,13 @@ def _vectors(plan: Plan) -> list[int]:
     return [k for k, c in enumerate(plan.checks) if isinstance(c, ArrayCheck) and c.vector]
 
 
-def _table(plan: Plan, run: Sequence[int], launch: Sequence[int], read: Any, written: Any) -> Words:
-    """`read` and `written` are the keys of `Storage.ready` for vectors."""
+def _table(
+    plan: Plan, run: Sequence[int], launch: Sequence[int], ready: Mapping[Any, Any] | None
+) -> Words:
+    """`ready` has the keys of `Storage.ready` for vectors, by their access.
+
+    Without it they are those of the host, and vectors that are not ready are refused.
+    """
     arrays = [k for k, check in enumerate(plan.checks) if isinstance(check, ArrayCheck)]
     body: list[int] = []
     for guard in plan.guards:
@@ -205,11 +210,12 @@ def _table(plan: Plan, run: Sequence[int], launch: Sequence[int], read: Any, wri
     at_arrays = _HEAD + len(body)
     at_vectors = at_arrays + 1 + len(arrays)
     vectors = [
-        (k, id(written if getattr(plan.checks[k], "written", False) else read))
+        (k, id(HOST if ready is None else ready[getattr(plan.checks[k], "access", None)]))
         for k in _vectors(plan)
     ]
     head = [len(plan.guards), len(plan.checks), len(plan.fills), *run]
     head += [compiled_launches.ctypes.data, plan.apart, at_arrays, at_vectors]
+    head += [ready is not None]
     head += [0] * (_LAUNCH - len(head)) + list(launch)
     lists = [len(arrays), *(_RECORD * k for k in arrays)]
     lists += [len(vectors), *(word for entry in vectors for word in entry)]

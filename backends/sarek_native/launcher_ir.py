@@ -338,7 +338,7 @@ fixed:
   ret i1 true
 }
 
-; --- vectors: that nobody uses, and whose `ready` has the key of the table; their serials ---------
+; --- vectors: that nobody uses, and whose `ready` has the key of the table, or any; their serials -
 
 define internal void @end_vectors(ptr %list, ptr %arguments, i64 %count) {
 entry:
@@ -367,7 +367,7 @@ done:
   ret void
 }
 
-define internal i1 @begin_vectors(ptr %list, ptr %arguments, ptr %serials, ptr %slot) {
+define internal i1 @begin_vectors(ptr %list, ptr %arguments, ptr %serials, ptr %slot, i64 %any) {
 entry:
   %count = load i64, ptr %list
   br label %next
@@ -403,9 +403,15 @@ look:
   %k.next = add i64 %k, 1
   %serial.object = call ptr @PyDict_GetItemWithError(ptr %ready, ptr %key)
   %is.ready = icmp ne ptr %serial.object, null
-  br i1 %is.ready, label %begun, label %not.ready
+  br i1 %is.ready, label %known, label %unknown
+known:
+  %serial.known = call i64 @PyLong_AsLongLongAndOverflow(ptr %serial.object, ptr %slot)
+  br label %begun
+unknown:
+  %is.strict = icmp eq i64 %any, 0
+  br i1 %is.strict, label %not.ready, label %begun
 begun:
-  %serial = call i64 @PyLong_AsLongLongAndOverflow(ptr %serial.object, ptr %slot)
+  %serial = phi i64 [ %serial.known, %known ], [ 0, %unknown ]
   %serial.at = getelementptr i64, ptr %serials, i64 %k
   store i64 %serial, ptr %serial.at
   br label %next
@@ -553,7 +559,10 @@ filled:
   br label %fill
 take:
   %serials = getelementptr i64, ptr %parameters, i64 %fills
-  %is.taken = call i1 @begin_vectors(ptr %vectors, ptr %arguments, ptr %serials, ptr %slot)
+  %any.at = getelementptr i64, ptr %table, i64 12
+  %any = load i64, ptr %any.at
+  %is.taken = call i1 @begin_vectors(
+    ptr %vectors, ptr %arguments, ptr %serials, ptr %slot, i64 %any)
   br i1 %is.taken, label %go, label %refuse
 go:
   %counter.at = getelementptr i64, ptr %table, i64 8

@@ -40,6 +40,8 @@ _WHEEL_LIBRARIES = {"intel-opencl-rt": "libintelocl.so"}
 
 _compile_lock = threading.Lock()
 
+enqueue: Any = None  # pyopencl's function, once a device is open: looking it up takes long
+
 
 def load() -> Any:
     """The module pyopencl. Raises BackendUnavailable with what to install."""
@@ -54,9 +56,12 @@ def load() -> Any:
 
 def load_invoker() -> None:
     """What pyopencl imports at its first kernel: opening a device pays for it, not a launch."""
+    global enqueue
     import pyopencl.characterize
-    import pyopencl.invoker  # noqa: F401
+    import pyopencl.invoker
     import pytools.py_codegen  # noqa: F401
+
+    enqueue = pyopencl.enqueue_nd_range_kernel
 
 
 def platforms() -> list[Any]:
@@ -193,7 +198,7 @@ def start(
     total = (grid[0] * block[0], grid[1] * block[1], grid[2] * block[2])
     with lock:
         kernel.set_args(*arguments)
-        return load().enqueue_nd_range_kernel(queue, kernel, total, block)
+        return enqueue(queue, kernel, total, block)
 
 
 @contextmanager

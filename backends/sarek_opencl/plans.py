@@ -1,14 +1,18 @@
-"""Plans of launches on OpenCL devices, of vectors that are on the device already.
+"""Plans of launches on OpenCL devices, of vectors.
 
 The machine code of the native device, where there is any, checks the arguments and gives the bytes
-of all parameters and the serial numbers of the vectors' buffers. A plan has a kernel object of its
-own: while the bytes are those of the launch before, its arguments are set already.
+of all parameters and the serial numbers of the vectors' buffers that are ready. Those that are not
+are brought there. A plan has a kernel object of its own: of its arguments those are set whose bytes
+are not those of the launch before. A launch that may wait in the device's window does.
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +21,16 @@ from sarek_numba.codegen import cfamily
 from sarek_numba.runtime.cache import compiled_launches
 from sarek_numba.runtime.plans import ArrayCheck, Attempt, Memory, Plan
 from sarek_numba.runtime.registry import acceptors
+from sarek_numba.runtime.storage import Access
+from sarek_numba.runtime.window import Window, hide, window_for
+from sarek_numba.runtime.work import WorkQueue
 from sarek_opencl import driver
 
 if TYPE_CHECKING:
     from sarek_opencl.runtime import OpenCLDriver, OpenCLProgram
+
+_WORD = 8
+hide(Path(__file__).resolve().parent)
 
 
 class OpenCLPlans:
@@ -29,78 +39,183 @@ class OpenCLPlans:
     def __init__(self, owner: OpenCLDriver) -> None:
         self._owner = owner
 
+    def takes(self, plan: Plan) -> bool:
+        """Not with arrays of NumPy, which are bound anew at each launch."""
+        return all(check.vector for check in plan.checks if isinstance(check, ArrayCheck))
+
     def attempt(self, plan: Plan) -> Attempt | None:
-        """None with arrays of NumPy, which are bound anew at each launch."""
-        if any(isinstance(check, ArrayCheck) and not check.vector for check in plan.checks):
-            return None
+        """One function for launches in the window and for those that are waited for."""
         machine = acceptors()
-        memory = self._owner.memory
-        accept = machine and machine.acceptor(plan, (memory, False), (memory, True))
-        if not accept:
+        if machine is None or not self.takes(plan):
             return None
-        return _attempt(self._owner, plan, accept), None
+        window = window_for(self._owner)
+        keys = [
+            {access: (self._owner.memory, queue, access) for access in (None, *Access)}
+            for queue in (window, None)
+        ]
+        accept, accept_alone = (machine.acceptor(plan, key) for key in keys)
+        if accept is None or accept_alone is None or 0 in (*plan.grid, *plan.block):
+            return None
+        launches = _Launches(self._owner, plan)
+        return _attempt(launches, window, accept, accept_alone), None
 
 
-class _Arguments:
-    """A kernel object of a plan, and the bytes of the arguments that it has."""
+class _Ready:
+    """Arguments of a launch: their bytes, and what the kernel object is given."""
+
+    __slots__ = ("__weakref__", "given", "packed")
+
+    def __init__(self, packed: bytes, given: list[Any]) -> None:
+        self.packed = packed
+        self.given = given
+
+
+class _Launches:
+    """A kernel object of a plan, and what it was given last."""
 
     def __init__(self, owner: OpenCLDriver, plan: Plan) -> None:
         cl = driver.load()
         program: OpenCLProgram = plan.program  # type: ignore[assignment] # one of this driver
+        self.owner = owner
         self.kernel = cl.Kernel(program.built, cfamily.ENTRY)
-        self.packed: bytes | None = None
+        self.name = plan.kernel
+        self.block = plan.block
+        self.total = tuple(g * b for g, b in zip(plan.grid, plan.block, strict=True))
+        self.known: weakref.WeakValueDictionary[bytes, _Ready] = weakref.WeakValueDictionary()
+        self.vectors = [
+            (position, check.access)
+            for position, check in enumerate(plan.checks)
+            if isinstance(check, ArrayCheck)
+        ]
         self._fills = plan.fills
-        self._memory = owner.memory
-        self._region = [cl.LocalMemory(max(8, plan.shared_bytes))] if program.has_region else []
+        self._memories = [k for k, fill in enumerate(plan.fills) if isinstance(fill, Memory)]
+        self._serials = _WORD * len(plan.fills)  # begin there
+        self.set: bytes | None = None
+        self.lock = threading.Lock()  # arguments belong to the kernel object
+        if program.has_region:
+            self.kernel.set_arg(len(plan.fills), cl.LocalMemory(max(8, plan.shared_bytes)))
 
-    def set(self, packed: bytes, values: Sequence[Any]) -> bool:
-        """Set all arguments. False, with the launch not counted, where a vector starts within its
-        memory, which takes a buffer of its own in each launch.
+    def ready(self, packed: bytes, values: Sequence[Any], queue: WorkQueue | None) -> _Ready | None:
+        """What the kernel object is to be given; vectors that are not ready are brought.
+
+        None, with the launch not counted, where a vector starts within its memory, which takes a
+        buffer of its own in each launch. The vectors' locks are held. Raises BackendError.
         """
-        self.packed = None
+        memory = self.owner.memory
         words = np.frombuffer(packed, np.int64)
-        given: list[Any] = []
-        for position, fill in enumerate(self._fills):
-            if not isinstance(fill, Memory):
-                given.append(words[position:].view(np.dtype(fill.type.value))[0])
-                continue
-            storage = values[fill.argument]._storage
-            held = storage.held(self._memory)
-            if storage.start != words[position] and storage.host.size:
-                compiled_launches[0] -= 1
-                return False
-            given.append(held.buffer)
-        self.kernel.set_args(*given, *self._region)
-        self.packed = packed
-        return True
+        given: list[Any] = [None] * len(self._fills)
+        for k, fill in enumerate(self._fills):
+            if isinstance(fill, Memory):
+                storage = values[fill.argument]._storage
+                if storage.start != words[k] and storage.host.size:
+                    compiled_launches[0] -= 1
+                    return None
+            else:
+                given[k] = words[k:].view(np.dtype(fill.type.value))[0]
+        serials = words[len(self._fills) :].copy()
+        for k, (position, access) in enumerate(self.vectors):
+            if not serials[k]:
+                value = values[position]
+                try:
+                    serials[k] = value._storage.bring(memory, value._array.nbytes, access, queue)
+                except BaseException:
+                    compiled_launches[0] -= 1
+                    raise
+        for k in self._memories:
+            argument = self._fills[k].argument  # type: ignore[union-attr] # it is Memory
+            given[k] = values[argument]._storage.held(memory).buffer
+        packed = packed[: self._serials] + serials.tobytes()
+        found = self.known.get(packed)
+        if found is None:
+            found = self.known[packed] = _Ready(packed, given)
+        return found
+
+    def begin(self, queue: Any, ready: _Ready) -> Any:
+        """Give the launch to a queue. Raises BackendError."""
+        try:
+            with self.lock:
+                if ready.packed != self.set:
+                    self._set_arguments(ready)
+                return driver.enqueue(queue, self.kernel, self.total, self.block)
+        except driver.load().Error as error:
+            raise driver.failure(error, "a launch", self.owner.device) from error
+
+    def begin_again(self, queue: Any, packed: bytes) -> Any:
+        """Give a launch to a queue if its arguments are set. Raises the driver's error."""
+        with self.lock:
+            if packed == self.set:
+                return driver.enqueue(queue, self.kernel, self.total, self.block)
+        return None
+
+    def _set_arguments(self, ready: _Ready) -> None:
+        """Those that are not what they were; a buffer in the place of another may look like it."""
+        before, self.set = self.set, None
+        packed, set_arg = ready.packed, self.kernel.set_arg
+        for k, value in enumerate(ready.given):
+            first, last = _WORD * k, _WORD * k + _WORD
+            if before is None or packed[first:last] != before[first:last]:
+                set_arg(k, value)
+        if before is None or packed[self._serials :] != before[self._serials :]:
+            for k in self._memories:
+                set_arg(k, ready.given[k])
+        self.set = packed
 
 
-def _attempt(owner: OpenCLDriver, plan: Plan, accept: Any) -> Callable[..., bool | None]:
-    """A function that checks, sets the arguments that are not set yet, launches and waits.
+def _attempt(
+    launches: _Launches, window: Window, accept: Any, accept_alone: Any
+) -> Callable[..., bool | None]:
+    """A function that checks and launches: it puts the start into the window, or waits.
 
     All that it uses is in its cells: it is called for each launch.
     """
-    cl = driver.load()
-    arguments = _Arguments(owner, plan)
-    kernel, queue, lock = arguments.kernel, owner.queue, threading.Lock()
-    enqueue, block = cl.enqueue_nd_range_kernel, plan.block
-    total = tuple(g * b for g, b in zip(plan.grid, plan.block, strict=True))
-    vectors = [k for k, check in enumerate(plan.checks) if isinstance(check, ArrayCheck)]
+    owner, known, vectors, name = launches.owner, launches.known, launches.vectors, launches.name
+    begin, begin_again = launches.begin, launches.begin_again
+    queue, cl = owner.queue, driver.load()
+    used = [(position, access is Access.WRITE) for position, access in vectors if access]
+    locked = [position for position, _ in vectors]
 
     def attempt(*values: Any) -> bool | None:
+        if not window.settings.enabled:
+            return alone(values)
         packed = accept(*values)
         if packed is False:
             return False
         try:
-            with lock:
-                if packed != arguments.packed and not arguments.set(packed, values):
+            ready = known.get(packed)
+            if ready is None:
+                ready = launches.ready(packed, values, window)
+                if ready is None:
                     return False
-                event = enqueue(queue, kernel, total, block)
+            try:
+                window.make_room()
+            except BaseException:  # of a launch before this one, which is none then
+                compiled_launches[0] -= 1
+                raise
+            work = window.give(partial(begin, queue, ready), values, name)
+            for position, written in used:
+                value = values[position]
+                value._storage._uses.add(0, value._array.nbytes, written, work)
+        finally:
+            for position in locked:
+                values[position]._storage.lock.release()
+        return None
+
+    def alone(values: Sequence[Any]) -> bool | None:
+        packed = accept_alone(*values)
+        if packed is False:
+            return False
+        try:
+            event = begin_again(queue, packed)
+            if event is None:
+                ready = launches.ready(packed, values, None)
+                if ready is None:
+                    return False
+                event = begin(queue, ready)
             event.wait()
         except cl.Error as error:
             raise driver.failure(error, "a launch", owner.device) from error
         finally:
-            for position in vectors:
+            for position in locked:
                 values[position]._storage.lock.release()
         return None
 

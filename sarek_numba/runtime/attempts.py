@@ -40,7 +40,9 @@ from sarek_numba.runtime.plans import (
     Stride,
 )
 from sarek_numba.runtime.registry import Device
+from sarek_numba.runtime.storage import Access
 from sarek_numba.runtime.vector import Vector
+from sarek_numba.runtime.window import window_of
 
 _INT32, _INT64 = Scalar.INT32, Scalar.INT64
 
@@ -54,32 +56,56 @@ def attempt_of(
     grid: Dimensions,
     block: Dimensions,
     shared_bytes: int,
-) -> Attempt | None:
-    """An attempt at launches like one that went well; None where there can be none."""
+    known: Sequence[Plan],
+) -> tuple[Plan, Attempt] | None:
+    """A plan of launches like one that went well, and an attempt that follows it.
+
+    None where there can be none, or one of those that are known describes the launch, although it
+    did not take place by it: another one would not either.
+    """
     plans = target.driver.plans
     if plans is None or launching.reports(target, analysed):
         return None
-    checks = checks_of(given, arguments, analysed.writes)
+    checks = checks_of(given, arguments, analysed)
     if checks is None:
         return None
     program = launching.program_of(target, analysed)
     fills = fills_of(program.params, checks, shared_bytes)
     if fills is None:
         return None
-    return plans.attempt(
-        Plan(program, grid, block, shared_bytes, guards, checks, fills, analysed.restrict)
+    plan = Plan(
+        kernel=analysed.kernel.name,
+        program=program,
+        grid=grid,
+        block=block,
+        shared_bytes=shared_bytes,
+        guards=guards,
+        checks=checks,
+        fills=fills,
+        apart=analysed.restrict,
     )
+    if any(plan.is_like(other) for other in known):
+        return None
+    attempt = plans.attempt(plan)
+    return None if attempt is None else (plan, attempt)
 
 
-def note_vectors(target: Device, given: Sequence[Any], written: frozenset[int]) -> None:
+def note_vectors(target: Device, given: Sequence[Any], analysed: launching.Analysed) -> None:
     """After a launch: which vectors the next one like it would find where it needs them."""
+    queue = window_of(target.driver)
     for position, value in enumerate(given):
         if isinstance(value, Vector):
-            value._storage.note(target.driver.memory, written=position in written)
+            value._storage.note(target.driver.memory, _access(analysed, position), queue)
+
+
+def _access(analysed: launching.Analysed, position: int) -> Access | None:
+    if position in analysed.writes:
+        return Access.WRITE
+    return Access.READ if position in analysed.reads else None
 
 
 def checks_of(
-    given: Sequence[Any], arguments: Arguments, written: frozenset[int]
+    given: Sequence[Any], arguments: Arguments, analysed: launching.Analysed
 ) -> tuple[Check, ...] | None:
     """Checks for arguments like those given; None where plans do not describe one of them."""
     arrangement = arguments.arrangement
@@ -91,7 +117,7 @@ def checks_of(
     for position, value in enumerate(given):
         check: Check | None
         if isinstance(value, np.ndarray | Vector):
-            check = _array_check(value, position in written)
+            check = _array_check(value, _access(analysed, position))
         else:
             check = _scalar_check(value, arguments.kinds[position])
         if check is None:
@@ -100,7 +126,7 @@ def checks_of(
     return tuple(checks)
 
 
-def _array_check(given: Any, written: bool) -> ArrayCheck | None:
+def _array_check(given: Any, access: Access | None) -> ArrayCheck | None:
     array = given._array if type(given) is Vector else given
     if type(array) is not np.ndarray or array.dtype not in ELEMENTS:
         return None
@@ -114,7 +140,7 @@ def _array_check(given: Any, written: bool) -> ArrayCheck | None:
         writable=flags.writeable,
         alignment=dtype.itemsize,
         most_bytes=unit * 2**31 - 1,
-        written=written,
+        access=access,
     )
 
 

@@ -12,7 +12,7 @@ Plans describe launches whose arrays are contiguous and aligned, each bound from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
@@ -21,6 +21,7 @@ import numpy as np
 
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.device import Dimensions, Program
+from sarek_numba.runtime.storage import Access
 
 # --- guards ---------------------------------------------------------------------------------------
 
@@ -44,6 +45,15 @@ class Guard:
     container: Any
     key: Any
     expected: Any
+
+    def is_like(self, other: Guard) -> bool:
+        """Whether it is for the same object at the same place."""
+        if self.place is not other.place or self.expected is not other.expected:
+            return False
+        if self.place is Place.CALL:  # of the same captured value; methods are made anew
+            return self.key is other.key
+        alike = isinstance(self.key, str | bytes) and bool(self.key == other.key)
+        return self.container is other.container and (self.key is other.key or alike)
 
     def holds(self) -> bool:
         """Whether it does now."""
@@ -79,7 +89,7 @@ class ArrayCheck:
     writable: bool
     alignment: int
     most_bytes: int
-    written: bool
+    access: Access | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +189,7 @@ Fill = Memory | Number | Length | Extent | Stride | Fixed
 class Plan:
     """`apart`: no two arrays may share a byte. Else two that do must start at the same one."""
 
+    kernel: str
     program: Program
     grid: Dimensions
     block: Dimensions
@@ -187,6 +198,16 @@ class Plan:
     checks: tuple[Check, ...]
     fills: tuple[Fill, ...]
     apart: bool
+
+    def is_like(self, other: Plan) -> bool:
+        """Whether it serves the same launches, as long as guarded places do not change."""
+        return (
+            self.program is other.program
+            and self.checks == other.checks
+            and self.fills == other.fills
+            and len(self.guards) == len(other.guards)
+            and all(map(Guard.is_like, self.guards, other.guards))
+        )
 
 
 Finish = Callable[[Sequence[Any], Any], None]
@@ -210,11 +231,11 @@ class Plans(Protocol):
 class Acceptors(Plans, Protocol):
     """Plans whose checks another device may use for launches of its own."""
 
-    def acceptor(self, plan: Plan, read: Any, written: Any) -> Callable[..., Any] | None:
+    def acceptor(self, plan: Plan, ready: Mapping[Any, Any]) -> Callable[..., Any] | None:
         """A function of the arguments: False, or, if all are as the plan says, bytes.
 
-        Eight for each fill, memory being the host's address, and behind them eight for the serial
-        number of each vector. The locks of the vectors' storages are held then, and the launch is
-        counted. `read` and `written` are the keys of `Storage.ready` that vectors must have.
+        Eight for each fill, memory being the host's address, and behind them eight for each
+        vector: what its storage has `ready` under the key that belongs to its access, or 0. The
+        locks of the vectors' storages are held then, and the launch is counted.
         """
         ...

@@ -12,6 +12,7 @@ import itertools
 import threading
 import weakref
 from contextlib import suppress
+from enum import Enum
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,13 @@ _serials = itertools.count(1)
 _PAGE = 4096  # at which devices take host memory without a copy of their own
 
 
+class Access(Enum):
+    """What a launch does with bytes that it uses."""
+
+    READ = "read"
+    WRITE = "write"  # or both
+
+
 class Storage:
     """Bytes that host and devices share. Safe to use from any thread."""
 
@@ -38,6 +46,7 @@ class Storage:
         self._copies: dict[DeviceMemory, _Copy] = {}
         self._uses = Uses()
         self.ready: dict[Any, int] = {HOST: 0}  # see `note`
+        self._ready_for: WorkQueue | None = None
         self._release = weakref.finalize(self, _release, self._copies)
 
     @classmethod
@@ -70,7 +79,8 @@ class Storage:
     def used_by(self, work: Work, first: int, last: int, *, written: bool) -> None:
         """Work uses bytes, behind all that it had to be put behind."""
         with self.lock:
-            self.ready.clear()
+            if work.queue is not self._ready_for:
+                self.ready.clear()
             self._uses.add(first, last, written, work)
 
     # --- the host ---------------------------------------------------------------------------------
@@ -109,25 +119,57 @@ class Storage:
 
     # --- launches like earlier ones ---------------------------------------------------------------
 
-    def note(self, memory: DeviceMemory | None, *, written: bool) -> None:
-        """Remember that a launch that uses all bytes there moves none, and changes no place.
+    def note(
+        self, memory: DeviceMemory | None, access: Access | None, queue: WorkQueue | None
+    ) -> None:
+        """Remember that a launch on a queue that uses all bytes there moves none, changes no place,
+        and waits for nothing; one without a queue has nobody use the bytes meanwhile.
 
-        `ready` has that until something changes; the lock is to be held while it counts.
+        `ready` has that until something changes; the lock is to be held while it counts. It is
+        for one queue at a time. An access of None needs no bytes, but the buffer.
         """
         with self.lock:
-            self._uses.conflicting(0, self.host.size, True)  # forgets what is done
-            if self._uses:
-                return
+            if queue is not self._ready_for:
+                self.ready.clear()
+                self._ready_for = queue
             if memory is None:
-                if not self._copies:
+                if not self._copies and not self._is_used(None):
                     self.ready[HOST] = 0
                 return
             copy = self._copies.get(memory)
-            if copy is None or not copy.current.covers(0, self.host.size):
+            if copy is None:
+                return
+            if access is None:
+                self.ready[memory, queue, None] = copy.serial
+                return
+            if self._is_used(queue) or not copy.current.covers(0, self.host.size):
                 return
             others = [each.current for each in self._copies.values() if each is not copy]
-            if not (written and any([self._on_host, *others])):
-                self.ready[memory, written] = copy.serial
+            if access is Access.READ or not any([self._on_host, *others]):
+                self.ready[memory, queue, access] = copy.serial
+
+    def _is_used(self, queue: WorkQueue | None) -> bool:
+        """Whether other work than that of a queue may use bytes still."""
+        if not self._uses:
+            return False
+        self._uses.conflicting(0, self.host.size, True, queue)  # forgets what is done
+        return not self._uses.are_of(queue)
+
+    def bring(
+        self, memory: DeviceMemory, last: int, access: Access | None, queue: WorkQueue | None
+    ) -> int:
+        """Have the first bytes ready for a launch that is about to use them, and note it so.
+
+        The serial number of the buffer. The lock is to be held until the launch was given to the
+        queue, or, without one, is done. Raises BackendError.
+        """
+        self.send(memory, 0, last if access else 0, queue)
+        if access and queue is not None:
+            self.put_behind(queue, 0, last, written=access is Access.WRITE)
+        if access is Access.WRITE:
+            self.written_on(memory, 0, last)
+        self.note(memory, access, queue)
+        return self._copies[memory].serial
 
     # --- devices ----------------------------------------------------------------------------------
 

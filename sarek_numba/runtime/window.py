@@ -17,18 +17,18 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from sarek_numba.errors import InvalidArgument, UnknownDevice
 from sarek_numba.runtime.device import Driver, Queues
 from sarek_numba.runtime.registry import ORDER, Device, device
-from sarek_numba.runtime.work import AT_ONCE, Work, WorkQueue
+from sarek_numba.runtime.work import AT_ONCE, Work, WorkQueue, forget_all_done
 
 __all__ = ["Statistics", "configure", "flush", "statistics"]
 
 LIMIT = 64
-_PACKAGE = f"{Path(__file__).resolve().parents[1]}{os.sep}"
+_ours: tuple[str, ...] = ()  # the packages whose code is no user's
 
 
 @dataclass(slots=True)
@@ -121,13 +121,16 @@ def flush(which: str | Device | None = None) -> None:
 class Deferred(Work):
     """A launch in a window. `mark` is None until it is submitted."""
 
-    __slots__ = ("kernel", "line", "start")
+    __slots__ = ("_place", "kernel", "start")
 
     def __init__(self, queue: Window, start: Callable[[], Any], used: Any, kernel: str) -> None:
-        super().__init__(queue, None, used)
+        self.queue = queue
+        self.mark = None
+        self.used = used
+        self.told = False
         self.start: Callable[[], Any] | None = start
         self.kernel = kernel
-        self.line = _users_line()
+        self._place = _users_place()
 
     def submit(self, why: str) -> None:
         """With all before it."""
@@ -144,7 +147,13 @@ class Deferred(Work):
 
     def is_done(self, number: int = 0) -> bool:
         """Whether it was submitted, and is done or has failed and said so."""
-        return self.told or (self.mark is not None and super().is_done(number))
+        if self.told:
+            return True
+        mark = self.mark
+        if mark is None:
+            return False
+        status = self.queue.queues.status(mark)
+        return status == 0 or (status > 0 and self.number <= number)
 
     def begin(self) -> Exception | None:
         """Give it to the device; its failure, if it fails."""
@@ -159,7 +168,7 @@ class Deferred(Work):
 
     def named(self, error: Exception) -> Exception:
         """The error, saying which launch it is of."""
-        note = f"\n  note: of the launch of kernel '{self.kernel}' at {self.line}"
+        note = f"\n  note: of the launch of kernel '{self.kernel}' at {_line(self._place)}"
         if error.args and note not in str(error.args[0]):
             error.args = (f"{error.args[0]}{note}", *error.args[1:])
         return error
@@ -191,10 +200,12 @@ class Window(WorkQueue):
             behind.wait("full")
 
     def give(self, start: Callable[[], Any], used: Any, kernel: str) -> Work:
-        """Have a launch wait for a point that needs it."""
+        """Have a launch wait for a point that needs it; what is done is looked for at the first."""
         work = Deferred(self, start, used, kernel)
+        if not self._waiting:
+            forget_all_done()
         with self.lock:
-            self.add(work)
+            self.remember(work)
             self._waiting.append(work)
         with _lock:
             statistics.deferred += 1
@@ -222,11 +233,19 @@ def window_of(driver: Driver) -> Window | None:
     queues = driver.queues
     if queues is None or queues is AT_ONCE:
         return None
-    window = _windows.get(queues)
-    if window is None:
-        with _lock:
-            window = _windows.setdefault(queues, Window(queues, driver.record.backend))
+    window = _windows.get(queues) or window_for(driver)
     return window if window.settings.enabled else None
+
+
+def window_for(driver: Driver) -> Window:
+    """The window of a device with queues, whether launches wait there now or not."""
+    queues = driver.queues
+    assert queues is not None, "it has queues"
+    with _lock:
+        window = _windows.get(queues)
+        if window is None:
+            window = _windows[queues] = Window(queues, driver.record.backend)
+        return window
 
 
 def flush_device(driver: Driver, why: str) -> None:
@@ -236,9 +255,30 @@ def flush_device(driver: Driver, why: str) -> None:
         window.submit_all(why)
 
 
-def _users_line() -> str:
-    """File and line of the nearest caller outside of this package."""
+def hide(package: Path) -> None:
+    """Count the code of a package, which has launches wait for its callers, as no user's."""
+    global _ours
+    _ours = (*_ours, f"{package}{os.sep}")
+
+
+hide(Path(__file__).resolve().parents[1])
+
+
+def _users_place() -> tuple[CodeType, int] | None:
+    """Code of the nearest caller that is a user's, and how far it is."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_ours):
+            return code, frame.f_lasti
         frame = frame.f_back
-    return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return None
+
+
+def _line(place: tuple[CodeType, int] | None) -> str:
+    """File and line of a place; which line it is takes long in a large module."""
+    if place is None:
+        return "?"
+    code, at = place
+    found = (line for start, end, line in code.co_lines() if start <= at < end)
+    return f"{code.co_filename}:{next(found, None) or code.co_firstlineno}"

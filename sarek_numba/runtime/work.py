@@ -74,14 +74,18 @@ class WorkQueue:
 
     def add(self, work: Work) -> None:
         """Remember work, which is behind all that was added before."""
-        for queue in _with_work():
-            queue.forget_done()
+        forget_all_done()
+        self.remember(work)
+
+    def remember(self, work: Work) -> None:
+        """As `add`, which also looks for what is done."""
         with self.lock:
             self._count += 1
             work.number = self._count
+            if not self._works:
+                with _lock:
+                    _busy.add(self)
             self._works.append(work)
-            with _lock:
-                _busy.add(self)
 
     def make_room(self) -> None:
         """Wait if the device is far behind."""
@@ -167,7 +171,7 @@ class Uses:
 
         That of `queue`, which is in order by itself, is left out.
         """
-        if all(use[3].queue is queue for use in self._uses):
+        if self.are_of(queue):
             return []
         kept: list[tuple[int, int, bool, Work]] = []
         for use in self._uses:
@@ -182,10 +186,20 @@ class Uses:
             if start < last and first < end and (written or writes) and work.queue is not queue
         ]
 
+    def are_of(self, queue: WorkQueue | None) -> bool:
+        """Whether all uses are by work of one queue, which is in order by itself."""
+        return all(use[3].queue is queue for use in self._uses)
+
     def add(self, first: int, last: int, written: bool, work: Work) -> None:
         """Note a use, which follows all that it conflicts with; it stands for what it covers."""
+        uses = self._uses
+        if len(uses) == 1:  # as in most launches
+            start, end, writes, earlier = uses[0]
+            if first <= start and end <= last and earlier.queue is work.queue:
+                self._uses = [(first, last, written or writes, work)]
+                return
         kept: list[tuple[int, int, bool, Work]] = []
-        for use in self._uses:
+        for use in uses:
             start, end, writes, earlier = use
             if not (first <= start and end <= last):
                 kept.append(use)
@@ -250,6 +264,12 @@ _busy: set[WorkQueue] = set()  # these have work, and live on although their str
 def _with_work() -> list[WorkQueue]:
     with _lock:
         return list(_busy)
+
+
+def forget_all_done() -> None:
+    """Drop what is done, with what it used, in all queues."""
+    for queue in _with_work():
+        queue.forget_done()
 
 
 def finish_all(queues: Queues | None, why: str) -> None:

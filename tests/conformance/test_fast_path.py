@@ -12,6 +12,7 @@ import pytest
 
 import sarek_numba as sarek
 from sarek_numba import dispatcher, execute
+from sarek_numba.runtime.storage import Access
 from tests.executors import check
 from tests.kernels.corpus import CASES
 
@@ -97,8 +98,8 @@ def test_vectors_by_attempts(device: str, no_window: None, monkeypatch: pytest.M
             execute.mark_stale(given, device)
             for each in given:
                 if isinstance(each, sarek.Vector):
-                    each._storage.note(memory, written=True)
-                    each._storage.note(memory, written=False)
+                    for access in Access:
+                        each._storage.note(memory, access, None)
             longs.clear()
             launch(*given)
             taken += not longs

@@ -352,18 +352,18 @@ def test_a_failure_names_its_launch(name, monkeypatch):
     """The launch and the line that made it; what waited behind it runs all the same."""
     from sarek_opencl import driver
 
-    start, calls = driver.start, []
+    enqueue, calls = driver.enqueue, []
 
     def failing(*arguments):
         calls.append(arguments)
         if len(calls) == 2:
             raise LaunchFailed("the device did not want to")
-        return start(*arguments)
+        return enqueue(*arguments)
 
     (out, x), other = pair(), sarek.zeros(64, np.float32)
     add.launch(other, x, grid=1, block=64, device=name)
     window.flush()
-    monkeypatch.setattr(driver, "start", failing)
+    monkeypatch.setattr(driver, "enqueue", failing)
     add.launch(out, x, grid=1, block=64, device=name)
     neighbours.launch(other, x, grid=1, block=64, device=name)  # this one fails
     add.launch(out, x, grid=1, block=64, device=name)

@@ -17,7 +17,7 @@ import pytest
 import sarek_numba as sarek
 from sarek_native import launcher
 from sarek_native.launcher import Layout
-from sarek_numba import dispatcher, errors, execute, settings
+from sarek_numba import dispatcher, errors, settings
 from sarek_numba.runtime.cache import clear_launch_cache, counters
 from sarek_numba.runtime.plans import Guard, Place
 from tests.unit import test_launch_refusals as refusals
@@ -585,86 +585,6 @@ def test_vector_in_use_is_waited_for() -> None:
             assert not done.done()
         done.result()
     assert np.array_equal(y, np.arange(8) + 100)
-
-
-@pytest.fixture
-def no_window() -> Iterator[None]:
-    """Launches on devices with a window start, and are waited for, when they are called."""
-    execute.window.configure(enabled=False)
-    yield
-    execute.window.configure(enabled=True)
-
-
-WITH_MEMORY = [d.name for d in sarek.devices() if d.driver.plans and d.driver.memory]
-
-
-@pytest.mark.parametrize("name", WITH_MEMORY)
-def test_vectors_stay_on_the_device(name: str, no_window: None, no_long_way: Any) -> None:
-    """Launches on what is there move nothing, and set new arguments where they differ."""
-    y, x = map(sarek.vector, vectors_and_arrays(8))
-    other = sarek.vector(np.full(8, 2, np.float32))
-    third = sarek.vector(np.zeros(8, np.float32))
-    with sarek.use_device(name):
-        launch = learnt(axpy[1, 8], y, x, 1.0, 8)
-        learnt(launch, third, other, 1.0, 8)
-        no_long_way()
-        before = (counters.launches, counters.uploads, counters.downloads)
-        launch(y, x, 2.0, 8)
-        launch(y, x, 2.0, 8)
-        launch(y, other, 1.0, 4)
-        launch(third, x, 1.0, 8)
-        launch(y, x, 1.0, 8)
-        assert (counters.launches - 5, counters.uploads, counters.downloads) == before
-    assert np.array_equal(y, np.arange(8) * 8 + [2, 2, 2, 2, 0, 0, 0, 0])
-    assert np.array_equal(third, np.arange(8) + 6)
-
-
-@pytest.mark.parametrize("name", WITH_MEMORY)
-def test_what_the_host_wrote_is_sent(name: str, no_window: None) -> None:
-    """A vector that changed elsewhere takes the long way once; so does one that was freed."""
-    y, x = map(sarek.vector, vectors_and_arrays(8))
-    with sarek.use_device(name):
-        launch = learnt(axpy[1, 8], y, x, 1.0, 8)
-        x[0] = 100
-        launch(y, x, 1.0, 8)
-        assert y[0] == 100
-        y[1] = -1
-        launch(y, x, 1.0, 8)
-        x.free()
-        y.free()
-        launch(y, x, 1.0, 8)
-        launch(y, x, 1.0, 8)
-    expected = np.arange(8, dtype=np.float32) * 7
-    expected[:2] = 400, 2
-    assert np.array_equal(y, expected)
-
-
-@pytest.mark.parametrize("name", WITH_MEMORY)
-def test_freed_buffer_is_not_used_again(name: str, no_window: None) -> None:
-    """Memory that is given up and taken anew is another buffer, wherever it lies."""
-    y, x = map(sarek.vector, vectors_and_arrays(64))
-    with sarek.use_device(name):
-        launch = learnt(axpy[1, 64], y, x, 1.0, 64)
-        for turn in range(20):
-            y = sarek.zeros(64, np.float32)
-            launch(y, x, 1.0, 64)
-            launch(y, x, 1.0, 64)
-            assert np.array_equal(y, np.arange(64) * 2), turn
-
-
-@pytest.mark.parametrize("name", WITH_MEMORY)
-def test_part_of_a_vector_is_no_whole_one(name: str, no_window: None) -> None:
-    """A vector that begins within its memory gets what it means."""
-    y, x = map(sarek.vector, vectors_and_arrays(64))
-    with sarek.use_device(name):
-        launch = learnt(axpy[1, 64], y, x, 1.0, 64)
-        before = counters.launches
-        for _ in range(3):
-            launch(y[32:], x[:32], 1.0, 32)
-        assert counters.launches - before == 3
-    expected = np.arange(64) * 3.0
-    expected[32:] += np.arange(32) * 3
-    assert np.array_equal(y, expected)
 
 
 # --- threads, memory, machines --------------------------------------------------------------------
