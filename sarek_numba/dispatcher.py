@@ -300,7 +300,7 @@ class Dispatcher:
         guards = guards_of(made.captures, target.driver)
         width = target.record.limits.warp_width_for(settings.warp_width())
         if guards and device(configuration.where) is target and width == warp_width:
-            learnt = attempt_of(target, made.analysed, guards, *launched, configuration.plans)
+            learnt = attempt_of(target, made.analysed, guards, configuration.plans, *launched)
         configuration.learn(target, learnt)
 
     # --- specialising

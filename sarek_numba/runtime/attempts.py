@@ -51,12 +51,12 @@ def attempt_of(
     target: Device,
     analysed: launching.Analysed,
     guards: tuple[Guard, ...],
+    known: Sequence[Plan],
     given: Sequence[Any],
     arguments: Arguments,
     grid: Dimensions,
     block: Dimensions,
     shared_bytes: int,
-    known: Sequence[Plan],
 ) -> tuple[Plan, Attempt] | None:
     """A plan of launches like one that went well, and an attempt that follows it.
 
