@@ -239,7 +239,7 @@ def bucket_sorter(bits: int, passes: int) -> Any:
     ) -> None:  # fmt: skip
         """One thread a bucket."""
         places = sarek.shared.array(passes * digits, sarek.uint32)
-        # neighbouring buckets of floats hold most keys: not all for the thread of neighbouring blocks
+        # neighbouring buckets of floats hold most keys, and neighbouring blocks have one thread
         bucket = sarek.block_idx.x * _SPREAD % sarek.grid_dim.x
         first, last = int(bounds[bucket]), int(bounds[bucket + 1])
         if last - first < 2:
