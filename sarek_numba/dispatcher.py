@@ -269,6 +269,7 @@ class Dispatcher:
         check_limits(name, grid, block, target.record)
         check_most_threads(name, block, self.hints.max_threads)
         stream = check_stream(name, configuration.stream, target)
+        launching.check_countable(target, name, signature.names, arguments)
         wide = arguments.arrangement.reach >= 2**31 or needs_wide_indices(grid, block)
         warp_width = target.record.limits.warp_width_for(settings.warp_width())
         covered = recording.current() is not None and target.driver.target is None

@@ -113,10 +113,12 @@ def _check(kernel: str, name: str, params: Sequence[ParamDecl], kind: Kind, valu
     if not params:
         return
     first = params[0]
-    fits, wanted = True, ""
+    fits, wanted, given = True, "", in_words(kind)
     match first.array, kind:
         case ArrayInfo() as info, ArrayInfo():
             fits, wanted = _is_array(info, kind), _array_words(info)
+            if given == wanted:  # what differs is how the elements lie
+                given, wanted = given + _manner(kind), wanted + _manner(info)
         case ArrayInfo() as info, _:
             fits, wanted = False, _array_words(info)
         case None, Record():
@@ -125,8 +127,7 @@ def _check(kernel: str, name: str, params: Sequence[ParamDecl], kind: Kind, valu
             fits, wanted = _is_number(params, kind, value)
     if not fits:
         raise ArgumentTypeError(
-            f"kernel '{kernel}': argument '{name}' is {in_words(kind)}, and its IR declares "
-            f"{wanted}"
+            f"kernel '{kernel}': argument '{name}' is {given}, and its IR declares {wanted}"
         )
 
 
@@ -141,8 +142,12 @@ def _is_array(wanted: ArrayInfo, given: ArrayInfo) -> bool:
 
 
 def _array_words(wanted: ArrayInfo) -> str:
-    words = in_words(wanted if wanted.record is None else replace(wanted, element=wanted.record))
-    return f"{words}, writable" if wanted.writable else words
+    return in_words(wanted if wanted.record is None else replace(wanted, element=wanted.record))
+
+
+def _manner(info: ArrayInfo) -> str:
+    layout = {"C": "in C order", "F": "in Fortran order"}.get(info.layout, "strided")
+    return f", {layout}, {'writable' if info.writable else 'read-only'}"
 
 
 def _is_number(params: Sequence[ParamDecl], kind: Kind, value: Any) -> tuple[bool, str]:

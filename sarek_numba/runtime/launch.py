@@ -322,6 +322,29 @@ def _rows_refused(device: Device, analysed: Analysed, width: int) -> capability.
     return capability.Refusal(analysed.kernel.name, device.record.name, need, fact)
 
 
+def check_countable(
+    device: Device, kernel: str, names: Sequence[str], arguments: Arguments
+) -> None:
+    """Refuse an array of so many elements that a device without int64 cannot count them.
+
+    Raises LengthOverflow.
+    """
+    arrangement = arguments.arrangement
+    if arrangement.reach < _INT32_ELEMENTS:
+        return
+    counting = capability.Capability("arithmetic", Scalar.INT64)
+    if capability.fact_of(counting, device.record).verdict is capability.Verdict.AVAILABLE:
+        return
+    largest = max(
+        arguments.arrays, key=lambda p: arrangement.regions[arguments.placement(p).region].size
+    )
+    raise LengthOverflow(
+        f"kernel '{kernel}': argument '{names[arguments.owner(largest)]}' spans "
+        f"{arrangement.reach} elements, and device '{device.record.name}' has no int64 to count "
+        "them\n  hint: launch on parts of it, each of fewer than 2**31 elements"
+    )
+
+
 def _check_lengths(analysed: Analysed, arguments: Arguments) -> None:
     """An ordinary kernel gets 64-bit lengths where it needs them; IR made by hand may not."""
     if analysed.kernel.index_bits == 32 and arguments.arrangement.reach >= _INT32_ELEMENTS:

@@ -195,8 +195,8 @@ WRONG_IR = [
     ([F32, F32, F32], ArgumentTypeError, "'a' is a 1-D array of float32"),
     ([F32, F32, np.float64(1)], ArgumentTypeError, "'a' is a scalar of float64"),
     ([F32, F32, 1], ArgumentTypeError, "'a' is a Python int"),
-    ([F32[::2], F32, 1.0], ArgumentTypeError, "'y' is a 1-D array of float32"),
-    ([np.broadcast_to(F32, 4), F32, 1.0], ArgumentTypeError, "writable"),
+    ([F32[::2], F32, 1.0], ArgumentTypeError, "float32, strided, writable, and .* in C order"),
+    ([np.broadcast_to(F32, 4), F32, 1.0], ArgumentTypeError, "read-only, and .*, writable"),
     ([F32.reshape(2, 2), F32, 1.0], ArgumentTypeError, "'y' is a 2-D array"),
     ([F32, F32, None], ArgumentTypeError, "'a' is None"),
 ]
