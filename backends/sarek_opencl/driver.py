@@ -32,6 +32,7 @@ from sarek_numba.errors import (
     SourceCompilationError,
 )
 from sarek_numba.runtime import disk
+from sarek_numba.runtime.cache import clear_launch_cache
 from sarek_numba.runtime.device import BackendUnavailable, Dimensions
 
 _VENDORS_VARIABLE = "OCL_ICD_VENDORS"
@@ -39,6 +40,31 @@ _SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 _WHEEL_LIBRARIES = {"intel-opencl-rt": "libintelocl.so"}
 
 _compile_lock = threading.Lock()
+_is_asked = False  # was a driver loaded?
+_is_lost = False  # drivers have threads of their own, which a forked child has not
+
+
+def _after_fork() -> None:
+    """Nothing that was opened before works in the child: every launch is to find that out."""
+    global _is_lost
+    _is_lost = _is_asked
+    if _is_lost:
+        clear_launch_cache()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def refuse_lost(device: Any) -> None:
+    """Raise DeviceLost for a device that a parent of this process opened."""
+    if _is_lost:
+        raise DeviceLost(
+            f"{device.name} was opened before this process was forked, and OpenCL drivers do not "
+            "work in forked processes\n"
+            "  hint: multiprocessing.set_start_method(\"spawn\"), or launch on the device 'native'"
+        )
+
 
 enqueue: Any = None  # pyopencl's function, once a device is open: looking it up takes long
 
@@ -66,7 +92,9 @@ def load_invoker() -> None:
 
 def platforms() -> list[Any]:
     """All OpenCL platforms. Raises BackendUnavailable where there is none, with the reasons."""
+    global _is_asked
     cl = load()
+    _is_asked = True
     found, reasons = _wheel_drivers()
     try:
         with _visible(found):
@@ -124,6 +152,7 @@ def compile_program(context: Any, device: Any, source: str, options: Sequence[st
 
     Raises SourceCompilationError with the source and the compiler's log.
     """
+    refuse_lost(device)
     cl = load()
     key = disk.key_of("opencl", identity_of(device), source, tuple(options))
     kept = _from_disk(context, device, key, options)
@@ -204,6 +233,7 @@ def start(
 @contextmanager
 def check(action: str, device: Any, asked: int = 0) -> Iterator[None]:
     """Turn an error of the driver during `action` into the error of this package; bytes `asked`."""
+    refuse_lost(device)
     cl = load()
     try:
         yield

@@ -246,7 +246,7 @@ def test_refusals():
 @on_windows
 @each_way
 def test_a_consumer_of_neighbours_comes_after_their_producer(name, enabled):
-    """Launches that depend on each other keep their order: a chain of stencils."""
+    """Launches that depend on each other keep their order: a chain of stencils (case 119)."""
     window.configure(enabled=enabled)
     count = 1000
     a, b = sarek.vector(numbers(count)), sarek.zeros(count, np.float32)
