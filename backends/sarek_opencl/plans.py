@@ -21,7 +21,7 @@ from sarek_numba.codegen import cfamily
 from sarek_numba.runtime.cache import compiled_launches
 from sarek_numba.runtime.plans import ArrayCheck, Attempt, Memory, Plan
 from sarek_numba.runtime.registry import acceptors
-from sarek_numba.runtime.storage import Access
+from sarek_numba.runtime.storage import Access, ready_key
 from sarek_numba.runtime.window import Window, hide, window_for
 from sarek_numba.runtime.work import WorkQueue
 from sarek_opencl import driver
@@ -48,9 +48,10 @@ class OpenCLPlans:
         machine = acceptors()
         if machine is None or not self.takes(plan):
             return None
-        window = window_for(self._owner)
+        window, memory = window_for(self._owner), self._owner.memory
+        assert memory is not None, "as every OpenCL device has"
         keys = [
-            {access: (self._owner.memory, queue, access) for access in (None, *Access)}
+            {access: ready_key(memory, queue, access) for access in (None, *Access)}
             for queue in (window, None)
         ]
         accept, accept_alone = (machine.acceptor(plan, key) for key in keys)
@@ -161,6 +162,15 @@ class _Launches:
         self.set = packed
 
 
+def _make_room(window: Window) -> None:
+    """Raises what a launch before this one failed with, which is not counted then."""
+    try:
+        window.make_room()
+    except BaseException:
+        compiled_launches[0] -= 1
+        raise
+
+
 def _attempt(
     launches: _Launches, window: Window, accept: Any, accept_alone: Any
 ) -> Callable[..., bool | None]:
@@ -175,7 +185,8 @@ def _attempt(
     locked = [position for position, _ in vectors]
 
     def attempt(*values: Any) -> bool | None:
-        if not window.settings.enabled:
+        settings = window.settings
+        if not settings.enabled:
             return alone(values)
         packed = accept(*values)
         if packed is False:
@@ -186,12 +197,9 @@ def _attempt(
                 ready = launches.ready(packed, values, window)
                 if ready is None:
                     return False
-            try:
-                window.make_room()
-            except BaseException:  # of a launch before this one, which is none then
-                compiled_launches[0] -= 1
-                raise
-            work = window.give(partial(begin, queue, ready), values, name)
+            if len(window.waiting) >= settings.limit:
+                _make_room(window)
+            work = window.give(partial(begin, queue, ready), (values, ready), name)
             for position, written in used:
                 value = values[position]
                 value._storage._uses.add(0, value._array.nbytes, written, work)

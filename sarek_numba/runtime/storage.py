@@ -140,13 +140,13 @@ class Storage:
             if copy is None:
                 return
             if access is None:
-                self.ready[memory, queue, None] = copy.serial
+                self.ready[ready_key(memory, queue, None)] = copy.serial
                 return
             if self._is_used(queue) or not copy.current.covers(0, self.host.size):
                 return
             others = [each.current for each in self._copies.values() if each is not copy]
             if access is Access.READ or not any([self._on_host, *others]):
-                self.ready[memory, queue, access] = copy.serial
+                self.ready[ready_key(memory, queue, access)] = copy.serial
 
     def _is_used(self, queue: WorkQueue | None) -> bool:
         """Whether other work than that of a queue may use bytes still."""
@@ -235,6 +235,11 @@ class Storage:
                 return self._on_host.covers(first, last)
             copy = self._copies.get(memory)
             return copy is not None and copy.current.covers(first, last)
+
+
+def ready_key(memory: DeviceMemory, queue: WorkQueue | None, access: Access | None) -> Any:
+    """What stands in `Storage.ready` for launches; an `Access` itself takes long to look up."""
+    return memory, queue, access and access.value
 
 
 class _Copy:

@@ -28,6 +28,7 @@ from sarek_numba.runtime.work import AT_ONCE, Work, WorkQueue, forget_all_done
 __all__ = ["Statistics", "configure", "flush", "statistics"]
 
 LIMIT = 64
+_AT_LEAST = 3  # calls below that of the user there are functions of ours, up to one of `execute`
 _ours: tuple[str, ...] = ()  # the packages whose code is no user's
 
 
@@ -180,7 +181,7 @@ class Window(WorkQueue):
     def __init__(self, queues: Queues, backend: str) -> None:
         super().__init__(queues, queues.default())
         self.backend = backend
-        self._waiting: list[Deferred] = []
+        self.waiting: list[Deferred] = []
         self._in_flight: Work | None = None  # the last of the window before the last full one
 
     @property
@@ -190,10 +191,10 @@ class Window(WorkQueue):
 
     def make_room(self) -> None:
         """Submit everything if the window is full; wait if the device is two windows behind."""
-        if len(self._waiting) < self.settings.limit:
+        if len(self.waiting) < self.settings.limit:
             return
         with self.lock:
-            last = self._waiting[-1] if self._waiting else None
+            last = self.waiting[-1] if self.waiting else None
             self.submit_all("full")
             behind, self._in_flight = self._in_flight, last
         if behind is not None:
@@ -202,11 +203,11 @@ class Window(WorkQueue):
     def give(self, start: Callable[[], Any], used: Any, kernel: str) -> Work:
         """Have a launch wait for a point that needs it; what is done is looked for at the first."""
         work = Deferred(self, start, used, kernel)
-        if not self._waiting:
+        if not self.waiting:
             forget_all_done()
         with self.lock:
             self.remember(work)
-            self._waiting.append(work)
+            self.waiting.append(work)
         with _lock:
             statistics.deferred += 1
         return work
@@ -215,10 +216,10 @@ class Window(WorkQueue):
         """Give the device what waits. All of it begins, whatever fails; the first failure is
         raised.
         """
-        if not self._waiting:
+        if not self.waiting:
             return
         with self.lock:
-            waiting, self._waiting = self._waiting, []
+            waiting, self.waiting = self.waiting, []
             failures = [failure for work in waiting if (failure := work.begin()) is not None]
             self.queues.submit(self.handle)
         if waiting:
@@ -266,7 +267,7 @@ hide(Path(__file__).resolve().parents[1])
 
 def _users_place() -> tuple[CodeType, int] | None:
     """Code of the nearest caller that is a user's, and how far it is."""
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(_AT_LEAST)
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(_ours):

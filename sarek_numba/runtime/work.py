@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -75,17 +76,17 @@ class WorkQueue:
     def add(self, work: Work) -> None:
         """Remember work, which is behind all that was added before."""
         forget_all_done()
-        self.remember(work)
+        with self.lock:
+            self.remember(work)
 
     def remember(self, work: Work) -> None:
-        """As `add`, which also looks for what is done."""
-        with self.lock:
-            self._count += 1
-            work.number = self._count
-            if not self._works:
-                with _lock:
-                    _busy.add(self)
-            self._works.append(work)
+        """As `add`, which also looks for what is done. The lock is held."""
+        self._count += 1
+        work.number = self._count
+        if not self._works:
+            with _lock:
+                _busy.add(self)
+        self._works.append(work)
 
     def make_room(self) -> None:
         """Wait if the device is far behind."""
@@ -144,11 +145,17 @@ class WorkQueue:
             failures.append(error)
         with self.lock:
             pending = list(self._works)
+        if pending:
+            with suppress(Exception):  # asked again below, in order
+                self.queues.wait(pending[-1].mark)
         for work in pending:
+            if work.is_done():
+                continue
             try:
                 work.wait(why)
             except Exception as error:  # the rest is waited for all the same
                 failures.append(error)
+        self.forget_done()
         if failures:
             raise failures[0]
 
@@ -196,7 +203,7 @@ class Uses:
         if len(uses) == 1:  # as in most launches
             start, end, writes, earlier = uses[0]
             if first <= start and end <= last and earlier.queue is work.queue:
-                self._uses = [(first, last, written or writes, work)]
+                uses[0] = first, last, written or writes, work
                 return
         kept: list[tuple[int, int, bool, Work]] = []
         for use in uses:
