@@ -1,10 +1,15 @@
-"""Host time of a launch: `python -m benchmarks.launches [--million]`.
+"""Host time of a launch: `python -m benchmarks.launches [--million]`, `--window [--cpu]`.
 
 Kernels without effect, of 0, 1, 4 and 16 arrays and of 16 scalars, on arrays of NumPy and on
 vectors, beside `pyopencl`'s own enqueue with the arguments set (and waited for, as a launch is) and
 Numba's dispatcher. Contenders take turns in short rounds, and of each the least time counts, which
 is what the machine needs when nothing else runs in that moment. `--million` launches a million
 times and shows what memory the process has before and after.
+
+`--window` is about launches that wait in the window of a device, where limits of it are the only
+points: rounds of three windows, beside the enqueue with the arguments set each time, which is
+submitted and waited for in the same way. `--cpu` counts the time of the launching thread alone,
+which other programs disturb less.
 """
 
 from __future__ import annotations
@@ -79,6 +84,61 @@ def least(contenders: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return found
 
 
+def _deferred(device: str, kernel: Any, arguments: list[Any]) -> tuple[float, float]:
+    """Microseconds of a launch in the window, and of what `pyopencl` needs for the same."""
+    import pyopencl
+
+    clock = time.thread_time if "--cpu" in sys.argv else time.perf_counter
+    chosen = sarek.device(device)
+    launch = kernel._configured(1, 1, None, 0, chosen)
+    vectors = [sarek.vector(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    for _ in range(4):
+        launch(*vectors)
+    driver: Any = chosen.driver
+    program = driver.prepare(kernel.ir(*arguments))
+    bare = pyopencl.Kernel(program.built, cfamily.ENTRY)
+    bare.set_scalar_arg_dtypes(program._scalar_types())
+    given, kept = _given(driver, program.params)
+    queue, enqueue = driver.queue, pyopencl.enqueue_nd_range_kernel
+    ours = theirs = float("inf")
+    for _ in range(ROUNDS):
+        execute.window.flush()
+        chosen.synchronize()
+        start = clock()
+        for _ in range(3 * execute.window.LIMIT):
+            launch(*vectors)
+        ours = min(ours, clock() - start)
+        chosen.synchronize()
+        start, events = clock(), []
+        for k in range(3 * execute.window.LIMIT):
+            bare.set_args(*given)
+            events.append(enqueue(queue, bare, (1, 1, 1), (1, 1, 1)))
+            if k % execute.window.LIMIT == execute.window.LIMIT - 1:
+                queue.flush()
+                events[max(0, k - 2 * execute.window.LIMIT)].wait()
+        theirs = min(theirs, clock() - start)
+        queue.finish()
+    del kept
+    each = 1e6 / (3 * execute.window.LIMIT)
+    return ours * each, theirs * each
+
+
+def _given(driver: Any, params: Any) -> tuple[list[Any], list[Any]]:
+    """What parameters are given, and what must live as long: a kernel keeps no argument alive."""
+    import pyopencl
+
+    flags = pyopencl.mem_flags.READ_WRITE | pyopencl.mem_flags.USE_HOST_PTR
+    given: list[Any] = []
+    kept: list[Any] = []
+    for param in params:
+        if param.array is not None:
+            kept.append(_arrays(1)[0])
+            given.append(pyopencl.Buffer(driver.context, flags, hostbuf=kept[-1]))
+        else:
+            given.append(np.dtype(param.var.type.value).type(16))
+    return given, kept
+
+
 def _launch(device: str, kernel: Any, arguments: list[Any]) -> Callable[[], Any]:
     """A launch on a device, which has done it often enough."""
     chosen = sarek.device(device)
@@ -95,17 +155,11 @@ def _bare(device: str, kernel: Any, arguments: list[Any]) -> Callable[[], Any]:
     driver: Any = sarek.device(device).driver
     program = driver.prepare(kernel.ir(*arguments))
     bare = pyopencl.Kernel(program.built, cfamily.ENTRY)
-    buffers: list[Any] = []  # a kernel keeps none of its arguments alive
-    flags = pyopencl.mem_flags.READ_WRITE | pyopencl.mem_flags.USE_HOST_PTR
-    for position, param in enumerate(program.params):
-        if param.array is not None:
-            array = _arrays(1)[0]
-            buffers.append((array, pyopencl.Buffer(driver.context, flags, hostbuf=array)))
-            bare.set_arg(position, buffers[-1][1])
-        else:
-            bare.set_arg(position, np.dtype(param.var.type.value).type(16))
+    given, hosts = _given(driver, program.params)
+    for position, value in enumerate(given):
+        bare.set_arg(position, value)
     queue, enqueue = driver.queue, pyopencl.enqueue_nd_range_kernel
-    return lambda kept=buffers: enqueue(queue, bare, (1, 1, 1), (1, 1, 1)).wait()
+    return lambda kept=(given, hosts): enqueue(queue, bare, (1, 1, 1), (1, 1, 1)).wait()
 
 
 def _contenders(kernel: Any, arguments: list[Any], opencl: list[str]) -> dict[str, Any]:
@@ -148,8 +202,19 @@ def main() -> None:
     if "--million" in sys.argv:
         million()
         return
-    execute.window.configure(enabled=False)  # what is deferred has not been launched
     opencl = [d.name for d in sarek.devices() if d.record.backend == "opencl"]
+    if "--window" in sys.argv:
+        print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
+        print(
+            "| µs a launch | " + " | ".join(f"{n}, window | {n}, pyopencl" for n in opencl) + " |"
+        )
+        print("|---" + "|--:" * 2 * len(opencl) + "|")
+        for name, case in CASES.items():
+            pairs = [_deferred(device, *case) for device in opencl]
+            cells = [f"{ours:.2f} | {theirs:.2f}" for ours, theirs in pairs]
+            print(f"| {name} | " + " | ".join(cells) + " |")
+        return
+    execute.window.configure(enabled=False)  # what is deferred has not been launched
     rows = {name: least(_contenders(*case, opencl)) for name, case in CASES.items()}
     columns = list(rows["0 arrays"])
     print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")

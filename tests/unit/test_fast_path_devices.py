@@ -18,6 +18,8 @@ from sarek_numba import dispatcher, errors
 from sarek_numba.errors import LaunchFailed, OutOfMemory
 from sarek_numba.execute import window
 from sarek_numba.runtime.cache import counters
+from sarek_numba.runtime.storage import Access, ready_key
+from sarek_numba.runtime.window import window_of
 from tests.unit.test_fast_path import LongWay, learnt, no_long_way  # noqa: F401 # a fixture
 
 NAMES = [d.name for d in sarek.devices() if d.driver.plans and d.driver.memory]
@@ -286,24 +288,30 @@ def test_a_failure_names_its_launch(name: str, monkeypatch: Any, no_long_way: An
 
 
 def test_order_with_streams(name: str, monkeypatch: Any) -> None:
-    """A launch in the window is put behind one on a stream that used its vectors, and not again."""
+    """A launch in the window is put behind what a stream does with its vectors, once."""
     y, x = pair()
     launch = learnt(axpy[1, N], y, x, 1.0, N)
+    driver: Any = sarek.device(name).driver
     stream = sarek.device(name).stream()
-    waiting = window.window_of(sarek.device(name).driver)
+    waiting = window_of(driver)
+    assert waiting is not None
     followed: list[Any] = []
     follow = type(waiting).follow
-    monkeypatch.setattr(
-        type(waiting), "follow", lambda q, w, why: (followed.append(q), follow(q, w, why))
-    )
-    for turn in range(5):
+
+    def noted(queue: Any, work: Any, why: str) -> None:
+        followed.append(queue)
+        follow(queue, work, why)
+
+    monkeypatch.setattr(type(waiting), "follow", noted)
+    monkeypatch.setattr(type(driver.queues), "status", lambda *_: 1)  # nothing is done yet
+    for _ in range(5):
         launch(y, x, 1.0, N)
         axpy[1, N, stream](y, x, 1.0, N)
         followed.clear()
         launch(y, x, 1.0, N)
         launch(y, x, 1.0, N)
-        assert followed.count(waiting) <= 2, turn
-        assert followed[:1] == [waiting] or y._storage._uses.are_of(waiting)
+        assert followed == [waiting]
+    monkeypatch.undo()
     assert np.array_equal(y, ARANGE * 23)
 
 
@@ -320,6 +328,18 @@ def test_what_a_stream_uses_is_not_ready(name: str) -> None:
     memory = sarek.device(name).driver.memory
     for vector in (y, x):
         assert all(key[:2] != (memory, None) for key in vector._storage.ready)
+
+
+def test_what_the_host_has_is_not_ready_to_be_written(name: str) -> None:
+    """The launch has to make it stale; to be read it is ready."""
+    y, x = pair()
+    axpy[1, N](y, x, 1.0, N)
+    assert y[1] == 1
+    memory, queue = sarek.device(name).driver.memory, window_of(sarek.device(name).driver)
+    assert memory is not None
+    for access in Access:
+        y._storage.note(memory, access, queue)
+    assert list(y._storage.ready) == [ready_key(memory, queue, Access.READ)]
 
 
 def test_arguments_live_until_they_are_used(name: str, no_long_way: Any) -> None:  # noqa: F811
