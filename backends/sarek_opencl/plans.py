@@ -182,37 +182,29 @@ def _attempt(
     begin, begin_again = launches.begin, launches.begin_again
     queue, cl = owner.queue, driver.load()
     used = [(position, access is Access.WRITE) for position, access in vectors if access]
+    unused = [position for position, access in vectors if access is None]
     locked = [position for position, _ in vectors]
 
     def attempt(*values: Any) -> bool | None:
         settings = window.settings
-        if not settings.enabled:
-            return alone(values)
-        packed = accept(*values)
+        waits = settings.enabled
+        packed = accept(*values) if waits else accept_alone(*values)
         if packed is False:
             return False
         try:
-            ready = known.get(packed)
-            if ready is None:
-                ready = launches.ready(packed, values, window)
+            if waits:
+                ready = known.get(packed) or launches.ready(packed, values, window)
                 if ready is None:
                     return False
-            if len(window.waiting) >= settings.limit:
-                _make_room(window)
-            work = window.give(partial(begin, queue, ready), (values, ready), name)
-            for position, written in used:
-                value = values[position]
-                value._storage._uses.add(0, value._array.nbytes, written, work)
-        finally:
-            for position in locked:
-                values[position]._storage.lock.release()
-        return None
-
-    def alone(values: Sequence[Any]) -> bool | None:
-        packed = accept_alone(*values)
-        if packed is False:
-            return False
-        try:
+                if len(window.waiting) >= settings.limit:
+                    _make_room(window)
+                work = window.give(partial(begin, queue, ready), (values, ready), name)
+                for position, written in used:
+                    value = values[position]
+                    value._storage._uses.add(0, value._array.nbytes, written, work)
+                for position in unused:
+                    values[position]._storage._uses.add(0, 0, False, work)
+                return None
             event = begin_again(queue, packed)
             if event is None:
                 ready = launches.ready(packed, values, None)

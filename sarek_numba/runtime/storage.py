@@ -217,7 +217,8 @@ class Storage:
     def free(self, memory: DeviceMemory | None = None) -> None:
         """Give up the copy on a device, or on all; what only it has comes to the host first."""
         with self.lock:
-            self.settle(0, self.host.size, "free", written=True)
+            # work that uses no bytes has the buffer all the same
+            self.settle(-1, self.host.size + 1, "free", written=True)
             for each in [memory] if memory is not None else list(self._copies):
                 copy = self._copies.get(each)
                 if copy is None:

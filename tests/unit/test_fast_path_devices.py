@@ -167,6 +167,21 @@ def test_unused_vectors_take_no_long_way(name: str, enabled: bool, no_long_way: 
     assert window.statistics.flushes.keys() <= {"configure"}
 
 
+@pytest.mark.parametrize("earlier", [0, 3])
+def test_unused_vectors_are_freed_after_their_launch(name: str, earlier: int) -> None:
+    """Their buffers are arguments; the first launch goes the long way."""
+    launch = ignores[1, 1]
+    for _ in range(earlier):
+        launch(*pair())
+    y, x = pair()
+    launch(y, x)
+    window.statistics.reset()
+    y.free()
+    assert window.statistics.flushes == {"free": 1}
+    x.free()
+    sarek.device(name).synchronize()
+
+
 def test_freed_buffer_is_not_used_again(name: str, enabled: bool) -> None:
     """Memory that is given up and taken anew is another buffer, wherever it lies."""
     y, x = pair()
