@@ -345,6 +345,23 @@ def test_what_a_stream_uses_is_not_ready(name: str) -> None:
         assert all(key[:2] != (memory, None) for key in vector._storage.ready)
 
 
+def test_what_is_in_use_is_not_ready(name: str, monkeypatch: Any) -> None:
+    """As long as a stream may be at it, for nobody; what the window may be at, for the window."""
+    y, x = pair()
+    driver: Any = sarek.device(name).driver
+    monkeypatch.setattr(type(driver.queues), "status", lambda *_: 1)  # nothing is done yet
+    axpy[1, N](y, x, 1.0, N)
+    for queue, expected in ((None, 0), (window_of(driver), 1)):
+        x._storage.note(driver.memory, Access.READ, queue)
+        assert len(x._storage.ready) == expected
+    axpy[1, N, sarek.device(name).stream()](y, x, 1.0, N)
+    for queue in (None, window_of(driver)):
+        x._storage.note(driver.memory, Access.READ, queue)
+        assert not x._storage.ready
+    monkeypatch.undo()
+    assert np.array_equal(y, ARANGE * 2)
+
+
 def test_what_the_host_has_is_not_ready_to_be_written(name: str) -> None:
     """The launch has to make it stale; to be read it is ready."""
     y, x = pair()
