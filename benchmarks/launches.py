@@ -28,7 +28,7 @@ import sarek_numba as sarek
 from sarek_numba import execute
 from sarek_numba.codegen import cfamily
 
-ROUNDS, CALLS = 20, 50
+ROUNDS, CALLS = 60, 50
 
 
 @sarek.kernel

@@ -133,6 +133,7 @@ class _Launches:
 
     def begin(self, queue: Any, ready: _Ready) -> Any:
         """Give the launch to a queue. Raises BackendError."""
+        driver.refuse_lost(self.owner.device)
         try:
             with self.lock:
                 if ready.packed != self.set:
@@ -140,13 +141,6 @@ class _Launches:
                 return driver.enqueue(queue, self.kernel, self.total, self.block)
         except driver.load().Error as error:
             raise driver.failure(error, "a launch", self.owner.device) from error
-
-    def begin_again(self, queue: Any, packed: bytes) -> Any:
-        """Give a launch to a queue if its arguments are set. Raises the driver's error."""
-        with self.lock:
-            if packed == self.set:
-                return driver.enqueue(queue, self.kernel, self.total, self.block)
-        return None
 
     def _set_arguments(self, ready: _Ready) -> None:
         """Those that are not what they were; a buffer in the place of another may look like it."""
@@ -179,7 +173,8 @@ def _attempt(
     All that it uses is in its cells: it is called for each launch.
     """
     owner, known, vectors, name = launches.owner, launches.known, launches.vectors, launches.name
-    begin, begin_again = launches.begin, launches.begin_again
+    begin, lock = launches.begin, launches.lock
+    kernel, total, block = launches.kernel, launches.total, launches.block
     queue, cl = owner.queue, driver.load()
     used = [(position, access is Access.WRITE) for position, access in vectors if access]
     unused = [position for position, access in vectors if access is None]
@@ -205,7 +200,10 @@ def _attempt(
                 for position in unused:
                     values[position]._storage._uses.add(0, 0, False, work)
                 return None
-            event = begin_again(queue, packed)
+            event = None
+            with lock:
+                if packed == launches.set:
+                    event = driver.enqueue(queue, kernel, total, block)
             if event is None:
                 ready = launches.ready(packed, values, None)
                 if ready is None:

@@ -99,6 +99,8 @@ def configure(
             _settings.clear()
         else:
             _settings[backend] = now
+        for window in _windows.values():
+            window.settings = _settings.get(window.backend, _default)
 
 
 def flush(which: str | Device | None = None) -> None:
@@ -181,13 +183,9 @@ class Window(WorkQueue):
     def __init__(self, queues: Queues, backend: str) -> None:
         super().__init__(queues, queues.default())
         self.backend = backend
+        self.settings = _settings.get(backend, _default)  # `configure` changes it
         self.waiting: list[Deferred] = []
         self._in_flight: Work | None = None  # the last of the window before the last full one
-
-    @property
-    def settings(self) -> _Settings:
-        """Whether launches wait, and how many."""
-        return _settings.get(self.backend, _default)
 
     def make_room(self) -> None:
         """Submit everything if the window is full; wait if the device is two windows behind."""
