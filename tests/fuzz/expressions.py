@@ -78,7 +78,7 @@ _REAL_TEMPLATES = (
     "(<same> or <same>)", "min(<same>, <same>)", "max(<same>, <same>)",
     "np.minimum(<same>, <same>)", "np.fmax(<same>, <same>)", "abs(<same>)", "(-<same>)",
     "np.floor(<same>)", "np.trunc(<same>)", "np.rint(<same>)", "np.sqrt(<same>)", "(<same> ** 2)",
-    "np.copysign(<same>, steady(<same>))", "math.fmod(<same>, <same>)",
+    "np.copysign(<same>, <same>)", "math.fmod(<same>, <same>)",
     "np.<kind>(<same> <calculation> <strong>)",
 )  # fmt: skip
 _REAL_LEAVES = (

@@ -31,11 +31,21 @@ DEVICES = [device.name for device in sarek.devices()]
 LENGTH = 40
 PAIR = np.dtype([("first", np.int64), ("second", np.int32), ("third", np.int64)])
 
-STREAMS = [  # of each device the launches that wait, and two streams
-    (name, stream)
-    for name in DEVICES
-    for stream in (None, sarek.device(name).stream(), sarek.device(name).stream())
-]
+# Of each device the launches that wait, and two streams by number.
+STREAMS = [(name, number) for name in DEVICES for number in (None, 0, 1)]
+_made: dict[tuple[str, int], object] = {}
+
+
+def stream_of(name: str, number: int | None):
+    """The stream of a device as it is now: other tests may have had all devices forgotten."""
+    if number is None:
+        return None
+    device = sarek.device(name)
+    stream = _made.get((name, number))
+    if stream is None or stream.device is not device:
+        stream = _made[name, number] = device.stream()
+    return stream
+
 
 devices = st.sampled_from(DEVICES)
 streams = st.sampled_from(STREAMS)
@@ -116,7 +126,7 @@ class VectorMachine(RuleBasedStateMachine):
 
     @rule(pair=records, where=streams, n=st.integers(-9, 9))
     def launch_exchange(self, pair: tuple, where: tuple, n: int) -> None:
-        (vector, model), (device, stream) = pair, where
+        (vector, model), device, stream = pair, where[0], stream_of(*where)
         exchange.launch(vector, n, grid=2, block=32, device=device, stream=stream)
         before = model["first"][::2].copy()
         model["first"][::2] = model["third"][::2] + n
@@ -173,18 +183,18 @@ class VectorMachine(RuleBasedStateMachine):
         (vector, model), (right, values) = pair, other
         if np.shares_memory(model, values):  # the threads would race
             right, values = right.copy(), values.copy()
-        add.launch(vector, right, n, grid=2, block=32, device=on[0], stream=on[1])
+        add.launch(vector, right, n, grid=2, block=32, device=on[0], stream=stream_of(*on))
         model += values[np.arange(len(model)) % len(values)] + n
 
     @rule(pair=vectors, on=streams, n=st.integers(-9, 9))
     def launch_write_some(self, pair: tuple, on: tuple, n: int) -> None:
         vector, model = pair
-        write_some.launch(vector, n, grid=2, block=32, device=on[0], stream=on[1])
+        write_some.launch(vector, n, grid=2, block=32, device=on[0], stream=stream_of(*on))
         model[::3] = n
 
     @rule(pair=vectors, on=streams)
     def launch_read(self, pair: tuple, on: tuple) -> None:
-        (vector, model), (device, stream) = pair, on
+        (vector, model), device, stream = pair, on[0], stream_of(*on)
         total = np.zeros(1, np.int64)
         read.launch(total, vector, grid=1, block=1, device=device, stream=stream)
         assert total[0] == (model * np.arange(1, len(model) + 1)).sum()
@@ -192,8 +202,9 @@ class VectorMachine(RuleBasedStateMachine):
 
     @rule(first=streams, second=streams)
     def order(self, first: tuple, second: tuple) -> None:
-        if first[1] and second[1]:
-            first[1].wait(second[1].record())
+        one, other = stream_of(*first), stream_of(*second)
+        if one and other:
+            one.wait(other.record())
 
     @rule(pair=vectors, device=devices)
     def move(self, pair: tuple, device: str) -> None:
