@@ -12,9 +12,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from sarek_numba.display import table
 from sarek_numba.errors import InvalidArgument
 from sarek_numba.runtime.cache import Counters, counters
 from sarek_numba.runtime.telemetry import Launched, listening
+
+_HEADS = ("kernel", "device", "launches", "device ms", "overhead ms", "GB/s", "GFLOP/s")
+_NAMES = 2  # columns that hold names, the rest numbers
 
 Operations = Mapping[str, float | Callable[..., float]]
 
@@ -142,44 +146,41 @@ class Profile:
         device = {"cat": "device", "tid": launch.device, "ts": end - launch.device_s * 1e6}
         yield {**common, **device, "dur": launch.device_s * 1e6, "args": details}
 
-    def _table(self) -> Any:
-        from rich.table import Table
-
-        table = Table()
-        for name in ("kernel", "device"):
-            table.add_column(name)
-        for name in ("launches", "device ms", "overhead ms", "GB/s", "GFLOP/s"):
-            table.add_column(name, justify="right")
-        for entry in self.kernels():
-            rate = entry.gigaflops_per_second
-            table.add_row(
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [
+            (
                 entry.kernel,
                 entry.device,
                 str(entry.launches),
                 f"{entry.device_s * 1e3:.3f}",
                 f"{entry.overhead_s * 1e3:.3f}",
                 f"{entry.gigabytes_per_second:.2f}",
-                "" if rate is None else f"{rate:.2f}",
+                "" if (rate := entry.gigaflops_per_second) is None else f"{rate:.2f}",
             )
-        table.caption = (
+            for entry in self.kernels()
+        ]
+
+    def _caption(self) -> str:
+        return (
             f"{self.uploads} uploads ({self.uploaded_bytes} bytes), "
             f"{self.downloads} downloads ({self.downloaded_bytes} bytes)"
         )
-        return table
 
     def __str__(self) -> str:
         from rich.console import Console
+        from rich.table import Table
 
+        shown = Table(caption=self._caption())
+        for k, head in enumerate(_HEADS):
+            shown.add_column(head, justify="left" if k < _NAMES else "right")
+        for cells in self._cells():
+            shown.add_row(*cells)
         text = StringIO()
-        Console(file=text, width=120).print(self._table())
+        Console(file=text, width=120).print(shown)
         return text.getvalue().rstrip("\n")
 
     def _repr_html_(self) -> str:
-        from rich.console import Console
-
-        console = Console(record=True, file=StringIO(), width=120)
-        console.print(self._table())
-        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+        return table(_HEADS, self._cells(), self._caption())
 
 
 @contextmanager

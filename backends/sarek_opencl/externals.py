@@ -12,7 +12,7 @@ from sarek_numba.errors import InvalidArgument, InvalidDimensions
 from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.languages import Language
 from sarek_opencl import driver
-from sarek_opencl.memory import Buffer, Part
+from sarek_opencl.memory import api_arguments
 
 if TYPE_CHECKING:
     from sarek_opencl.runtime import OpenCLDriver
@@ -100,7 +100,7 @@ class OpenCLExternal:
     ) -> Any:
         """See `sarek_numba.runtime.languages.External`."""
         cl, device = driver.load(), self._owner.device
-        ready = [a.memory if isinstance(a, Buffer | Part) else a for a in arguments]
+        ready = api_arguments(arguments)
         if shared_bytes:
             ready.append(cl.LocalMemory(shared_bytes))
         try:

@@ -6,6 +6,7 @@ hands it over. Any other device has memory of its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,11 @@ class Part:
     size: int
     copied: int | None = None
     written: bool = False
+
+
+def api_arguments(arguments: Sequence[Any]) -> list[Any]:
+    """Arguments of a launch as OpenCL's API takes them: memory objects and numbers."""
+    return [a.memory if isinstance(a, Buffer | Part) else a for a in arguments]
 
 
 class OpenCLMemory:

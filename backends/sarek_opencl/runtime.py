@@ -34,7 +34,7 @@ from sarek_numba.runtime.telemetry import OPTIONS, say
 from sarek_opencl import driver, intel, nvidia, pocl
 from sarek_opencl.dialect import DIALECT, contracting, without_extended_atomics
 from sarek_opencl.externals import OpenCLExternals
-from sarek_opencl.memory import Buffer, OpenCLMemory, Part
+from sarek_opencl.memory import Buffer, OpenCLMemory, api_arguments
 from sarek_opencl.plans import OpenCLPlans
 from sarek_opencl.queues import OpenCLQueues
 from sarek_opencl.record import build_options, fast_options, has_extended_atomics, record_of
@@ -127,7 +127,7 @@ class OpenCLProgram:
         self.check(block)
         threads = block[0] * block[1] * block[2]
         cl, kernel = self._cl, self._kernel
-        ready = [a.memory if isinstance(a, Buffer | Part) else a for a in arguments]
+        ready = api_arguments(arguments)
         if self.has_region:
             ready.append(cl.LocalMemory(max(8, shared_bytes)))
         try:

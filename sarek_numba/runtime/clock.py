@@ -114,11 +114,11 @@ def warn_of_copies(
 
     `vectors` are the numbers of the arrays that are vectors.
     """
-    if device.record.is_cpu:
+    key = (kernel, device.record.name)
+    if device.record.is_cpu or key in _told:
         return
     copied = [a for k, a in enumerate(arrays) if k not in vectors and a.nbytes >= _NOTICED]
-    key = (kernel, device.record.name)
-    if not copied or key in _told:
+    if not copied:
         return
     _told.add(key)
     largest: np.ndarray[Any, Any] = max(copied, key=lambda array: array.nbytes)

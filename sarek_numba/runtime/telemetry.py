@@ -114,7 +114,7 @@ def level(component: str) -> int:
 
 def say(component: str, least: int, text: Callable[[], str]) -> None:
     """One message of a component, if `SAREK_DEBUG` asks for that much of it."""
-    if settings.debug_words() and level(component) >= least:
+    if level(component) >= least:
         _logger(component).debug(text())
 
 

@@ -83,40 +83,28 @@ def _bucket(key: Any, base: Any, infinity: Any, shift: Any, mask: Any) -> Any:
 
 
 @sarek.kernel(wraparound=False)
-def extremes(lows: Any, highs: Any, keys: Any, segment: Any) -> None:
-    """The least and the greatest integer of each segment."""
-    first = sarek.block_idx.x * int(segment)
-    last = min(first + int(segment), len(keys))
-    low = high = keys[first]
-    for i in range(first + sarek.thread_idx.x, last, sarek.block_dim.x):
-        low = min(low, keys[i])
-        high = max(high, keys[i])
-    low, high = block.reduce_min(low), block.reduce_max(high)
-    if sarek.thread_idx.x == 0:
-        lows[sarek.block_idx.x] = low
-        highs[sarek.block_idx.x] = high
-
-
-@sarek.kernel(wraparound=False)
-def extreme_ranks(
+def extremes(
     lows: Any, highs: Any, negative_zeros: Any, keys: Any, sign: Any, segment: Any
 ) -> None:
-    """The least and the greatest rank of floats of each segment, and whether there is a -0.0."""
+    """The least and the greatest rank of each segment, and for floats whether there is a -0.0."""
     first = sarek.block_idx.x * int(segment)
     last = min(first + int(segment), len(keys))
     low = high = _ranked(keys[first], sign)
-    zeros = sign ^ sign
+    zeros = keys[first] ^ keys[first]
     for i in range(first + sarek.thread_idx.x, last, sarek.block_dim.x):
         rank = _ranked(keys[i], sign)
         low = min(low, rank)
         high = max(high, rank)
-        zeros = max(zeros, sign if keys[i] == sign else zeros)
+        if negative_zeros is not None:
+            zeros = max(zeros, sign if keys[i] == sign else zeros)
     low, high = block.reduce_min(low), block.reduce_max(high)
-    zeros = block.reduce_max(zeros)
+    if negative_zeros is not None:
+        zeros = block.reduce_max(zeros)
     if sarek.thread_idx.x == 0:
         lows[sarek.block_idx.x] = low
         highs[sarek.block_idx.x] = high
-        negative_zeros[sarek.block_idx.x] = zeros
+        if negative_zeros is not None:
+            negative_zeros[sarek.block_idx.x] = zeros
 
 
 @sarek.kernel(wraparound=False)
@@ -348,7 +336,8 @@ def _order(keys: Array, shape: dict[str, Any]) -> _Order:
     if keys.dtype.kind == "f":
         return _order_of_floats(keys.view(pattern), np.array(np.inf, keys.dtype), shape)
     lows, highs = (np.empty(shape["grid"], keys.dtype) for _ in range(2))
-    extremes.launch(lows, highs, keys, segments(len(keys))[1], **_by_neighbours(shape))
+    length = segments(len(keys))[1]
+    extremes.launch(lows, highs, None, keys, None, length, **_by_neighbours(shape))
     significant = (int(highs.max()) - int(lows.min())).bit_length()
     base = lows.min(keepdims=True).view(pattern)[0]
     bits = WHOLE_BITS if len(keys) >= MANY else FEWER_BITS
@@ -362,7 +351,7 @@ def _order_of_floats(keys: Array, infinity: Array, shape: dict[str, Any]) -> _Or
     bits = FLOAT_BITS if len(keys) >= MANY else FEWER_BITS
     lows, highs = (np.empty(shape["grid"], pattern) for _ in range(2))
     zeros, length = np.empty_like(lows), segments(len(keys))[1]
-    extreme_ranks.launch(lows, highs, zeros, keys, sign, length, **_by_neighbours(shape))
+    extremes.launch(lows, highs, zeros, keys, sign, length, **_by_neighbours(shape))
     low, high = int(lows.min()), int(highs.max())
     greatest = int(infinity.view(pattern)) ^ int(sign)  # the rank of infinity
     if zeros.any() or high > greatest or low < (1 << width) - 1 - greatest:

@@ -104,6 +104,7 @@ class Batch:
     @cached_property
     def text(self) -> str:
         text = "\n\n".join(program.text(self.form) for program in self.programs)
+        # here, not in the programs: their texts are those that campaigns ran
         text = text.replace("np.copysign(", "copy_sign(")
         return text if self.form is Form.KERNEL else f"{text}\n\n{self._dispatch()}"
 
