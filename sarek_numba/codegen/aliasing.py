@@ -19,7 +19,7 @@ from sarek_numba.ir.types import Array, ElementType, MemSpace, Scalar, Vec
 
 def aliasing_name(type: str) -> str:
     """The name under which a type of the dialect may alias others."""
-    return f"aliasing_{type}"
+    return f"aliasing_{type}".replace(" ", "_")
 
 
 def aliasing_types(kernel: Kernel) -> frozenset[Scalar]:

@@ -49,7 +49,10 @@ _COLUMNS = 100
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """A program. With `dynamic_shared` the kernel's last parameter is the dynamic shared region."""
+    """A program. With `dynamic_shared` it has a dynamic shared region.
+
+    That is the kernel's last parameter, unless the dialect declares it.
+    """
 
     text: str
     static_shared_bytes: int
@@ -119,7 +122,7 @@ class _Program:
         for word, needed in self.dialect.word_prologue.items():
             if word in words:
                 lines += [line for line in needed if line not in lines]
-        return "\n".join(lines) + "\n\n"
+        return "\n".join(lines) + "\n\n" if lines else ""
 
     def _aliasing_definitions(self) -> list[str]:
         names = sorted(self.dialect.types[scalar] for scalar in self.printer.aliasing)
@@ -158,11 +161,15 @@ class _Program:
 
     def _kernel(self, name: str) -> str:
         params = [self._kernel_parameter(decl) for decl in self.kernel.params]
-        if self._has_dynamic():
+        if self._has_dynamic() and not self.dialect.dynamic_shared:
             space = f"{self.dialect.pointer_space[MemSpace.SHARED]} ".lstrip()
             # 64-bit elements, so that the region is aligned for every type
             params.append(f"{space}{self.dialect.types[Scalar.UINT64]} *{DYNAMIC_SHARED}")
         self.printer.start(None)
+        if self._has_dynamic() and self.dialect.dynamic_shared:
+            type = self.dialect.types[Scalar.UINT64]
+            line = self.dialect.dynamic_shared.format(type=type, name=DYNAMIC_SHARED)
+            self.printer.line(line)
         for decl in self.kernel.locals:
             if isinstance(decl, SharedDecl):
                 self._shared(decl)

@@ -74,6 +74,11 @@ class Dialect:
     # functions that make of an integer of the first type one of the second, where a cast is not to
     # be trusted
     narrowings: Mapping[tuple[Scalar, Scalar], str] = field(default_factory=dict)
-    # coordinates computed in an int, for those that are wanted in 32 bits
+    # coordinates computed in 32 bits, for those that are wanted in 32
     narrow_coordinates: Mapping[Coordinate, tuple[str, str, str]] = field(default_factory=dict)
+    narrow_coordinate_type: Scalar = Scalar.INT32
+    wide_coordinates: frozenset[Coordinate] = frozenset()  # those that are uint64 whatever the rest
+    exact_items: bool = False  # the items of a structure's value must have exactly its types
+    dynamic_shared: str = ""  # declares the region {name} of {type}; without it, it is a parameter
+    float_functions: Mapping[Scalar, str] = field(default_factory=dict)  # ends of functions' names
     warp: WarpSpelling | None = None

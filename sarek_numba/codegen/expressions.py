@@ -206,11 +206,16 @@ class Expressions:
         return Text(code, UNARY if unary else PRIMARY, const.type, const.type)
 
     def _coordinate(self, coordinate: Coordinate, axis: int, type: Scalar) -> Text:
-        narrow = self.dialect.narrow_coordinates.get(coordinate)
+        dialect = self.dialect
+        narrow = dialect.narrow_coordinates.get(coordinate)
         if narrow and type.bits == 32:
-            return Text(narrow[axis], PRIMARY, type, Scalar.INT32)
-        code = self.dialect.coordinates[coordinate][axis]
-        return Text(code, PRIMARY, type, self.dialect.coordinate_type)
+            code, carrier = narrow[axis], dialect.narrow_coordinate_type
+        else:
+            wide = coordinate in dialect.wide_coordinates
+            code = dialect.coordinates[coordinate][axis]
+            carrier = Scalar.UINT64 if wide else dialect.coordinate_type
+        precedence = ADD if " + " in code else MULTIPLY if " * " in code else PRIMARY
+        return Text(code, precedence, type, carrier)
 
     def _variable(self, var: Var) -> Text:
         assert isinstance(var.type, Scalar)

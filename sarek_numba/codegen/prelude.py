@@ -4,8 +4,8 @@ They give operators the meaning that `ir.semantics` fixes at their edges, where 
 operator has none or another. A `Prelude` hands out their names and collects the definitions of
 those used. Templates: `$T` is the type, `$U` its unsigned counterpart, `$W` an unsigned type of at
 least 32 bits in which arithmetic of `$T` does not overflow, `$NARROW` what makes a `$T` of a `$W`,
-`$C` the second type, `$S` an address space; `@name(arguments)` is an intrinsic of type `$T`,
-`@bits` and `@value` reinterpret `$T` and back.
+`$C` the second type, `$S` an address space, `$F` the end of a float function's name;
+`@name(arguments)` is an intrinsic of type `$T`, `@bits` and `@value` reinterpret `$T` and back.
 """
 
 from __future__ import annotations
@@ -188,12 +188,12 @@ $T $N($T x) {
     # IEEE 754: a zero of sinpi has the argument's sign, one of cospi is positive.
     ("sinpi", _FLOAT): """\
 $T $N($T x) {
-    $T y = sinpi(x);
+    $T y = sinpi$F(x);
     return y == 0 ? @copysign($ZERO, x) : y;
 }""",
     ("cospi", _FLOAT): """\
 $T $N($T x) {
-    return cospi(x) + $ZERO;
+    return cospi$F(x) + $ZERO;
 }""",
     ("atomic_exch", _FLOAT): """\
 $T $N(volatile $S$T *p, $T value) {
@@ -319,7 +319,8 @@ class Prelude:
                 self._words(name, scalar, second, space)
             )
             # the functions that it calls are entered first
-            self._definitions[name] = self._expand(text, scalar, second)
+            head = f"{self._dialect.function_head} ".lstrip()
+            self._definitions[name] = head + self._expand(text, scalar, second)
         return name
 
     def _words(
@@ -338,6 +339,7 @@ class Prelude:
             "S": f"{self._dialect.pointer_space[space]} ".lstrip() if space else "",
         }
         if scalar.is_float:
+            words["F"] = self._dialect.float_functions.get(scalar, "")
             words["ZERO"] = typed_literal(self._dialect, constant(scalar, 0.0))
             words["HALF"] = typed_literal(self._dialect, constant(scalar, 0.5))
         else:

@@ -287,10 +287,15 @@ class Statements(Expressions):
             self.line("return;")
         elif isinstance(value, TupleExpr):
             assert self._structure is not None
-            items = ", ".join(self.argument(item) for item in value.items)
+            items = ", ".join(map(self._item, value.items))
             self.line(f"return {self.dialect.structure.format(type=self._structure, items=items)};")
         else:
             self.line(f"return {self.value(value)};")
+
+    def _item(self, value: Expr) -> str:
+        if not self.dialect.exact_items:
+            return self.argument(value)
+        return self.typed(self.expression(value)).code
 
     def _call_helper(self, results: tuple[Var, ...], function: str, args: tuple[Expr, ...]) -> None:
         call = f"{self.functions[function]}({', '.join(map(self.argument, args))})"

@@ -1,6 +1,7 @@
-"""The IR and the OpenCL text of a few kernels, exactly; `pytest --update-golden` after a change.
+"""The IR, the OpenCL and the CUDA text of a few kernels, exactly.
 
-A refactoring changes none of these files. The same text comes from every CPython version.
+`pytest --update-golden` after a change. A refactoring changes none of these files. The same text
+comes from every CPython version.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sarek_cuda import dialect as cuda
 from sarek_numba.cli.demo import kernels
 from sarek_numba.codegen import cfamily
 from sarek_numba.codegen.target import Target
@@ -64,3 +66,11 @@ def test_opencl(name, target, golden):
     kernel, arguments = CORPUS[name]
     legal = optimise(kernel.ir(*arguments), TARGETS[target])
     golden(cfamily.emit(legal, DIALECT, entry=kernel.__name__).text, f"{name}.{target}")
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_cuda(name, golden):
+    """CUDA C++."""
+    kernel, arguments = CORPUS[name]
+    legal = optimise(kernel.ir(*arguments), cuda.TARGET)
+    golden(cfamily.emit(legal, cuda.DIALECT, entry=kernel.__name__).text, f"{name}.cuda")

@@ -1,0 +1,4 @@
+"""NVIDIA devices through CUDA C++, NVRTC and the driver API.
+
+Importing this package opens nothing.
+"""
