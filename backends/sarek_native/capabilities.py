@@ -14,6 +14,7 @@ from sarek_numba.capability import (
     Fact,
     Limits,
     Verdict,
+    host_facts,
 )
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.warps import WARP_WIDTHS
@@ -31,6 +32,9 @@ LIMITS = Limits(
 
 _CONSTRUCTION = Fact(
     Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, "by construction of the generated code"
+)
+_AT_ONCE = Fact(
+    Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, "by construction: work is done when it is given"
 )
 _ATOMIC_SCALARS = tuple(
     Scalar(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")
@@ -70,7 +74,7 @@ def facts() -> dict[Capability, Fact]:
             found[Capability("atomic", scalar, op, space)] = _CONSTRUCTION
     for feature in ("shared", "dynamic_shared", "barrier", "warp", "print"):
         found[Capability(feature)] = _CONSTRUCTION
-    return found
+    return found | host_facts(_AT_ONCE)
 
 
 def _memory_bytes() -> int:

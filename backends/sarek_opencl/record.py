@@ -18,6 +18,7 @@ from sarek_numba.capability import (
     Fact,
     Limits,
     Verdict,
+    host_facts,
 )
 from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
@@ -118,7 +119,14 @@ def _facts(device: Any) -> dict[Capability, Fact]:
         fact = _atomic_fact(device, op, scalar)
         for space in (MemSpace.GLOBAL, MemSpace.SHARED):
             facts[Capability("atomic", scalar, op, space)] = fact
-    return facts
+    return facts | host_facts(_QUEUES)
+
+
+_QUEUES = Fact(
+    Verdict.AVAILABLE,
+    CapabilityKind.STRUCTURAL,
+    "OpenCL 1.2, section 3.2.1: command queues and events",
+)
 
 
 def _atomic_fact(device: Any, op: AtomicOp, scalar: Scalar) -> Fact:

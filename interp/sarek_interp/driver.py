@@ -27,6 +27,7 @@ from sarek_numba.capability import (
     Fact,
     Limits,
     Verdict,
+    host_facts,
 )
 from sarek_numba.codegen.target import Target
 from sarek_numba.ir.nodes import AtomicOp, Kernel, ParamDecl
@@ -153,12 +154,15 @@ def _record() -> DeviceRecord:
             global_bytes=2**63 - 1,
             warp_widths=WARP_WIDTHS,
         ),
-        facts=dict.fromkeys(_capabilities(), _FACT),
+        facts={**dict.fromkeys(_capabilities(), _FACT), **host_facts(_AT_ONCE)},
         is_cpu=True,
     )
 
 
 _FACT = Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, _EVIDENCE)
+_AT_ONCE = Fact(
+    Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, "by construction: work is done when it is given"
+)
 
 
 def _capabilities() -> list[Capability]:

@@ -17,6 +17,8 @@ class Target:
     `inline_barriers`: helpers that hold a barrier are inlined (a target that splits at barriers).
     `shuffles_only`: votes and reductions of a warp are made of shuffles.
     `framework`: whose texts it runs where the user gives some (`ir.texts`).
+    `emulates`: promises about numbers (`capability.PROMISES`) that generated code keeps exactly
+    where the device does not: the backend asks `capability.to_emulate` which those are.
     """
 
     name: str
@@ -25,3 +27,4 @@ class Target:
     inline_barriers: bool = False
     shuffles_only: bool = False
     framework: str = ""
+    emulates: frozenset[str] = frozenset()

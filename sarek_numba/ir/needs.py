@@ -2,14 +2,17 @@
 
 `needs(kernel)` walks the IR; `capability` compares the result with a device record. Nothing is
 needed that does not occur: a float64 array that is only copied needs storage, not arithmetic.
+`promises(kernel)` is what the results of a kernel stand on beyond that, as correctly rounded
+division.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from sarek_numba.ir.intrinsics import INTRINSICS
 from sarek_numba.ir.nodes import (
     ArrayCreate,
     ArrayRead,
@@ -18,14 +21,19 @@ from sarek_numba.ir.nodes import (
     AtomicOp,
     Barrier,
     Binary,
+    BinOp,
     Body,
     Cast,
+    CMMulAdd,
+    Coopmat,
+    CoopmatConfig,
     Expr,
     For,
     Index,
     Intrinsic,
     Kernel,
     LocalDecl,
+    MemFence,
     Print,
     SharedDecl,
     Stmt,
@@ -49,16 +57,22 @@ from sarek_numba.ir.types import (
     Vec,
 )
 from sarek_numba.ir.typing import type_of
-from sarek_numba.ir.walk import declared_by, expressions_of, root_variable, walk_exprs, walk_stmts
+from sarek_numba.ir.walk import (
+    bodies_of_kernel,
+    declared_by,
+    expressions_of,
+    root_variable,
+    walk_exprs,
+    walk_stmts,
+)
 from sarek_numba.span import Span
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`feature`: "storage", "arithmetic", "atomic", "shared", "barrier", "warp",
-    "dynamic_shared", "print".
-
-    "storage" and "arithmetic" name a scalar; "atomic" an operation, a scalar and a memory space.
+    """`feature` is a row of `capability.FEATURES`, which says what of the rest it names: a scalar,
+    an operation and a memory space of atomics, a function of the table of intrinsics or the scope
+    of a fence, the target of a conversion, the configuration of a cooperative matrix.
     """
 
     feature: str
@@ -66,12 +80,24 @@ class Need:
     op: AtomicOp | None = None
     space: MemSpace | None = None
     span: Span | None = field(default=None, compare=False)
+    function: str | None = None
+    target: Scalar | None = None
+    configuration: CoopmatConfig | None = None
 
 
 def needs(kernel: Kernel) -> tuple[Need, ...]:
     """Every need of a kernel once, in the order of first use."""
+    return _first_uses(_in_kernel(kernel))
+
+
+def promises(kernel: Kernel) -> tuple[Need, ...]:
+    """Every promise about numbers that the kernel's results stand on, in the order of first use."""
+    return _first_uses(_promises(kernel))
+
+
+def _first_uses(used: Iterable[Need]) -> tuple[Need, ...]:
     found: dict[Need, Need] = {}
-    for need in _in_kernel(kernel):
+    for need in used:
         known = found.setdefault(need, need)
         if known.span is None and need.span is not None:
             found[need] = need  # a use in the body shows more than a declaration without a place
@@ -79,6 +105,8 @@ def needs(kernel: Kernel) -> tuple[Need, ...]:
 
 
 def _in_kernel(kernel: Kernel) -> Iterator[Need]:
+    if kernel.index_bits == 64:
+        yield Need("wide_index", span=kernel.span)
     for param in kernel.params:
         yield from _storage(param.var.type, None)
     for decl in kernel.locals:
@@ -124,10 +152,20 @@ def _statement(stmt: Stmt) -> Iterator[Need]:
                 yield from _arithmetic(type_of(value), stmt.span)
         case WarpBarrier():
             yield Need("warp", span=stmt.span)
+        case MemFence(scope=scope):
+            yield Need("fence", span=stmt.span, function=scope.value)
+        case Coopmat(op=matrix):
+            yield Need("coopmat", span=stmt.span)
+            if isinstance(matrix, CMMulAdd):
+                yield Need("coopmat", span=stmt.span, configuration=matrix.config)
         case Assign(target=target):
             written = root_variable(target)
             if written is not None and isinstance(written.type, Vec | Array):
-                yield from _storage(written.type, target.span or stmt.span)
+                span = target.span or stmt.span
+                yield from _storage(written.type, span)
+                for part in _scalars(written.type):
+                    if part.bits < 32:  # a device may have to rewrite its neighbours
+                        yield Need("store", part, span=span)
         case Print():
             yield Need("print", span=stmt.span)
         case For(var=var):
@@ -144,10 +182,12 @@ def _expression(root: Expr) -> Iterator[Need]:
             case Cast(type=type, operand=operand):
                 yield from _arithmetic(type, expr.span)
                 yield from _arithmetic(type_of(operand), expr.span)
-            case Intrinsic(args=args, type=type):
+            case Intrinsic(name=name, args=args, type=type):
                 yield from _arithmetic(type, expr.span)
                 for arg in args:
                     yield from _arithmetic(type_of(arg), expr.span)
+                if not INTRINSICS[name].exact:
+                    yield Need("function", type, span=expr.span, function=name)
             case Index(type=type):
                 yield from _arithmetic(type, expr.span)
             case Subscript(index=index, wrap=True):
@@ -197,3 +237,77 @@ def _scalars(type: ElementType) -> Iterator[Scalar]:
 
 def _space(array: Var) -> MemSpace:
     return array.type.space if isinstance(array.type, Array) else MemSpace.GLOBAL
+
+
+# --- promises about numbers -----------------------------------------------------------------------
+
+_SUMS = frozenset({BinOp.ADD, BinOp.SUB})
+_QUOTIENTS = frozenset({BinOp.DIV, BinOp.FLOORDIV})
+_DIVISIONS = _QUOTIENTS | {BinOp.MOD, BinOp.FLOORMOD}
+_EVERYWHERE = ("subnormal_inputs", "nan", "signed_zeros")  # of any operation on floats
+_OF_FUNCTIONS = {"sqrt": "square_root", "fma": "fma"}
+
+
+def _promises(kernel: Kernel) -> Iterator[Need]:
+    products: set[Scalar] = set()
+    sums: dict[Scalar, Span | None] = {}
+    for body in bodies_of_kernel(kernel):
+        for stmt in walk_stmts(body):
+            for root in expressions_of(stmt):
+                for expr in walk_exprs(root):
+                    yield from _promised(expr)
+                    match expr:
+                        case Binary(op=BinOp.MUL, left=left):
+                            products |= set(_floats(type_of(left)))
+                        case Binary(op=op, left=left) if op in _SUMS:
+                            for scalar in _floats(type_of(left)):
+                                sums.setdefault(scalar, expr.span)
+                        case _:
+                            pass
+    for scalar, span in sums.items():
+        if scalar in products:
+            yield Need("contraction", scalar, span=span)
+
+
+def _promised(expr: Expr) -> Iterator[Need]:
+    """What the result of one operation stands on."""
+    match expr:
+        case Binary(op=op, left=left):
+            operand = type_of(left)
+            for scalar in _floats(operand):
+                yield from _of_floats(scalar, expr.span)
+                if op in _SUMS or op is BinOp.MUL:
+                    yield Need("rounding", scalar, span=expr.span)
+                if op in _QUOTIENTS:
+                    yield Need("division", scalar, span=expr.span)
+                if op in _DIVISIONS or op in _SUMS or op is BinOp.MUL:
+                    yield Need("subnormal_results", scalar, span=expr.span)
+            if isinstance(operand, Scalar) and operand.is_integer and op in _DIVISIONS:
+                yield Need("integer_division", operand, span=expr.span)
+        case Intrinsic(name=name, args=args):
+            for scalar in _floats(type_of(args[0])):
+                yield from _of_floats(scalar, expr.span)
+                if name in _OF_FUNCTIONS:
+                    yield Need(_OF_FUNCTIONS[name], scalar, span=expr.span)
+                if name == "fma" or not INTRINSICS[name].exact:
+                    yield Need("subnormal_results", scalar, span=expr.span)
+        case Cast(type=target, operand=operand):
+            source = type_of(operand)
+            if isinstance(source, Scalar) and _may_round(source, target):
+                yield Need("conversion", source, span=expr.span, target=target)
+        case _:
+            pass
+
+
+def _may_round(source: Scalar, target: Scalar) -> bool:
+    """Whether a conversion has an edge: where one side is a float, and none a bool."""
+    return BOOL not in (source, target) and (source.is_float or target.is_float)
+
+
+def _of_floats(scalar: Scalar, span: Span | None) -> Iterator[Need]:
+    for feature in _EVERYWHERE:
+        yield Need(feature, scalar, span=span)
+
+
+def _floats(type: ElementType) -> tuple[Scalar, ...]:
+    return (type,) if isinstance(type, Scalar) and type.is_float else ()

@@ -120,14 +120,15 @@ def of_python() -> tuple[str, ...]:
 # --- entries --------------------------------------------------------------------------------------
 
 
-def load(kind: str, key: str) -> bytes | None:
-    """What was saved under a key, or None."""
+def load(kind: str, key: str, *, counted: bool = True) -> bytes | None:
+    """What was saved under a key, or None; `counters` count it where it is something compiled."""
     folder = settings.cache_folder()
     if folder is None:
         return None
     path = _path(folder, kind, key)
     content = _read(path)
-    count("disk_misses" if content is None else "disk_hits")
+    if counted:
+        count("disk_misses" if content is None else "disk_hits")
     if content is not None and kind in CODE:
         _loads.code += 1
     return content

@@ -31,7 +31,7 @@ from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.ir.warps import has_meetings, uses_warps
 from sarek_numba.passes import optimise
 from sarek_numba.passes.report import Reporting, reporting
-from sarek_numba.runtime import disk, report, telemetry
+from sarek_numba.runtime import disk, promised, report, telemetry
 from sarek_numba.runtime.arguments import Arguments, Filler, fillers
 from sarek_numba.runtime.cache import Memo, count
 from sarek_numba.runtime.clock import Clock, warn_of_copies
@@ -381,12 +381,13 @@ def _find_refusals(device: Device, analysed: Analysed) -> list[capability.Refusa
     wanted = analysed.needs
     if kernel is not analysed.kernel:
         wanted = tuple(dict.fromkeys((*wanted, *needs(kernel))))
-    refused = capability.check(kernel.name, wanted, device.record)
-    if refused and device.driver.target is not None:
-        legal = without_fallbacks(optimise(kernel, device.driver.target))
-        kept = [need for need in wanted if need.feature == "print"]
-        refused = capability.check(kernel.name, (*kept, *needs(legal)), device.record)
-    return refused
+    record, target = device.record, device.driver.target
+    refused = capability.check(kernel.name, wanted, record)
+    if refused and target is not None:
+        kernel = without_fallbacks(optimise(kernel, target))
+        kept = [need for need in wanted if need.feature in ("print", "wide_index")]
+        refused = capability.check(kernel.name, (*kept, *needs(kernel)), record)
+    return refused or promised.refusals(device, kernel)
 
 
 # --- preparing ------------------------------------------------------------------------------------

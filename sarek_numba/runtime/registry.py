@@ -30,6 +30,7 @@ from sarek_numba.runtime.allocator import Allocator, MemoryStatistics
 from sarek_numba.runtime.cache import clear_launch_cache
 from sarek_numba.runtime.device import Backend, BackendUnavailable, Driver
 from sarek_numba.runtime.plans import Acceptors
+from sarek_numba.runtime.promised import recalled
 from sarek_numba.runtime.work import finish_all
 
 if TYPE_CHECKING:
@@ -75,16 +76,22 @@ class Device:
         scalar: Scalar | str | type | None = None,
         op: AtomicOp | str | None = None,
         space: MemSpace | str | None = None,
+        *,
+        function: str | None = None,
+        target: Scalar | str | type | None = None,
     ) -> bool:
         """Whether a capability is available, as `supports("atomic", "float32", "add", "shared")`.
 
-        An unknown capability is not supported. Raises ValueError for a word that names nothing.
+        `capability.FEATURES` has all features. An unknown capability is not supported. Raises
+        ValueError for a word that names nothing.
         """
         capability = Capability(
             feature,
             None if scalar is None else _scalar(scalar),
             None if op is None else AtomicOp(op),
             None if space is None else MemSpace(space),
+            function,
+            None if target is None else _scalar(target),
         )
         return fact_of(capability, self.record).verdict is Verdict.AVAILABLE
 
@@ -221,12 +228,17 @@ def _open(name: str, module: str) -> _Opened:
 
 def _open_now(module: str) -> _Opened:
     try:
-        devices = tuple(map(Device, _load(module).drivers()))
+        devices = tuple(map(_opened_device, _load(module).drivers()))
     except BackendUnavailable as unavailable:
         return _Opened((), str(unavailable))
     except Exception as error:  # whatever a driver does, enumeration goes on without it
         return _Opened((), f"{type(error).__name__}: {error}")
     return _Opened(devices, "" if devices else "no device found")
+
+
+def _opened_device(driver: Driver) -> Device:
+    driver.record = recalled(driver.record)
+    return Device(driver)
 
 
 def forget_backends() -> None:

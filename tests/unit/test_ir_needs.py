@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sarek_numba.ir import build as b
-from sarek_numba.ir.needs import Need, needs
+from sarek_numba.ir.needs import Need, needs, promises
 from sarek_numba.ir.nodes import (
     Atomic,
     AtomicOp,
@@ -11,7 +13,13 @@ from sarek_numba.ir.nodes import (
     Binary,
     BinOp,
     Call,
+    CMMulAdd,
+    Coopmat,
+    CoopmatConfig,
+    Expr,
+    FenceScope,
     Kernel,
+    MemFence,
     Return,
     Stmt,
     VarRef,
@@ -85,3 +93,61 @@ def test_atomics_by_operation_type_and_space() -> None:
         Need("atomic", INT32, AtomicOp.ADD, MemSpace.GLOBAL),
         Need("atomic", INT32, AtomicOp.MAX, MemSpace.SHARED),
     ]
+
+
+def test_functions_fences_and_narrow_stores() -> None:
+    """What a device may lack of an arithmetic that it has."""
+    narrow = b.array_param(fresh, "narrow", Scalar.INT16, 2)
+    made = kernel(
+        b.let(v, b.intrinsic("exp", b.read(x.var, 0))),
+        MemFence(FenceScope.DEVICE, span=HERE),
+        b.store(narrow.var, 0, b.lit(Scalar.INT16, 1)),
+        params=(x, narrow),
+        index_bits=64,
+    )
+    found = needs(made)
+    assert Need("function", FLOAT64, function="exp") in found
+    assert Need("fence", function="device") in found
+    assert Need("store", Scalar.INT16) in found
+    assert Need("wide_index") in found
+    assert Need("store", FLOAT64) not in found
+
+
+def test_cooperative_matrices_by_their_configuration() -> None:
+    """After the extension itself, so that a device without it says so first."""
+    config = CoopmatConfig(16, 16, 16, Scalar.INT8, Scalar.INT8, INT32, INT32)
+    made = kernel(Coopmat(CMMulAdd("d", "a", "b", "c", config), span=HERE))
+    assert needs(made) == (Need("coopmat"), Need("coopmat", configuration=config))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b.add(v, v), {"rounding", "subnormal_results"}),
+        (b.div(v, v), {"division", "subnormal_results"}),
+        (b.intrinsic("sqrt", v), {"square_root"}),
+        (b.intrinsic("fma", v, v, v), {"fma", "subnormal_results"}),
+        (b.add(b.mul(v, v), v), {"rounding", "subnormal_results", "contraction"}),
+    ],
+    ids=["sum", "quotient", "root", "fma", "product and sum"],
+)
+def test_promises_of_floats(value: Expr, expected: set[str]) -> None:
+    """Each operation has its own, and those of all floats."""
+    found = promises(kernel(b.let(fresh("w", FLOAT64), value)))
+    assert {need.feature for need in found} == expected | {
+        "subnormal_inputs",
+        "nan",
+        "signed_zeros",
+    }
+    assert {need.scalar for need in found} == {FLOAT64}
+
+
+def test_promises_of_conversions_and_integers() -> None:
+    """Between integers nothing can go wrong; their division has edges."""
+    assert promises(kernel(b.let(v, b.cast(FLOAT64, i)))) == (
+        Need("conversion", INT32, target=FLOAT64),
+    )
+    assert promises(kernel(b.let(fresh("w", INT64), b.cast(INT64, i)))) == ()
+    assert promises(kernel(b.let(fresh("w", INT32), b.floormod(i, i)))) == (
+        Need("integer_division", INT32),
+    )

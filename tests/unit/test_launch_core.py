@@ -188,7 +188,8 @@ def test_capability_refuses_before_anything_moves(fake_device: Device) -> None:
     text = _refused(fake_device, errors.CapabilityError, copy_kernel(FLOAT64), out, np.ones(4))
     assert text.startswith(
         "kernel 'copy' needs float64 in memory, which device 'fake:0' does not have\n"
-        f"  device optional: {NO_FLOAT64.evidence}"
+        "  device optional: devices of the backend 'fake' may or may not\n"
+        f"  {NO_FLOAT64.evidence}"
     )
     assert counters.capability_checks == 2  # the refused kernel and the one after it
 
