@@ -42,15 +42,6 @@ def is_given(helper: HelperFunction) -> bool:
             return False
 
 
-def text_places(kernel: Kernel) -> list[str]:
-    """Each function that is given by texts, and where, for messages."""
-    return [
-        f"'{helper.name}'" + (f", given at {span}" if (span := helper.body[0].span) else "")
-        for helper in kernel.functions
-        if is_given(helper)
-    ]
-
-
 def has_texts(kernel: Kernel) -> bool:
     """Whether a helper of a kernel is given by texts."""
     return any(map(is_given, kernel.functions))

@@ -2,7 +2,8 @@
 
 A `Memo` maps a key to what a function made for it. While one thread makes a value, others that ask
 for the same key wait for it. A failure is raised to the thread that met it and is not remembered:
-the next one tries again. `counters` says what was really done; `clear_launch_cache` forgets it all.
+the next one tries again. Of the threads that waited for it one does, and its failure is that of the
+others. `counters` says what was really done; `clear_launch_cache` forgets it all.
 """
 
 from __future__ import annotations
@@ -56,12 +57,24 @@ def count(name: str, by: int = 1) -> None:
         setattr(counters, name, getattr(counters, name) + by)
 
 
+class _Making:
+    """A value that a thread makes and others wait for."""
+
+    __slots__ = ("error", "failures", "lock", "threads")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.threads = 0  # that make it or wait for it
+        self.failures = 0
+        self.error: Exception | None = None  # the last failure
+
+
 class Memo(Generic[Value]):
     """Values by key, each made once; no value is None."""
 
     def __init__(self) -> None:
         self._values: dict[Hashable, Value] = {}
-        self._making: dict[Hashable, threading.RLock] = {}
+        self._making: dict[Hashable, _Making] = {}
         self._lock = threading.Lock()
         _memos.append(self)
 
@@ -72,13 +85,33 @@ class Memo(Generic[Value]):
 
     def _made(self, key: Hashable, make: Callable[[], Value]) -> Value:
         with self._lock:
-            making = self._making.setdefault(key, threading.RLock())
-        with making:
-            value = self._values.get(key)
-            if value is None:
-                value = self._values[key] = make()
-        with self._lock:
-            self._making.pop(key, None)
+            making = self._making.setdefault(key, _Making())
+            making.threads += 1
+            failures = making.failures
+        try:
+            with making.lock:
+                return self._made_here(key, make, making, failures)
+        finally:
+            with self._lock:
+                making.threads -= 1
+                if not making.threads:
+                    del self._making[key]
+
+    def _made_here(
+        self, key: Hashable, make: Callable[[], Value], making: _Making, failures: int
+    ) -> Value:
+        """The value, made by this thread, which came after so many failures, if none has it yet."""
+        values = self._values  # after `clear`, what was begun before is not kept
+        value = values.get(key)
+        if value is not None:
+            return value
+        if making.failures >= failures + 2 and making.error is not None:
+            raise making.error  # this thread waited for one that failed, and for the second attempt
+        try:
+            value = values[key] = make()
+        except Exception as error:
+            making.failures, making.error = making.failures + 1, error
+            raise
         return value
 
     def __len__(self) -> int:
@@ -86,7 +119,7 @@ class Memo(Generic[Value]):
 
     def clear(self) -> None:
         """Forget all values."""
-        self._values.clear()
+        self._values = {}
 
 
 _memos: list[Memo[Any]] = []

@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable, Container, Sequence, Set
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sarek_numba.errors import HiddenCopyWarning
 from sarek_numba.runtime import telemetry
-from sarek_numba.runtime.device import Dimensions, Driver, Program
+from sarek_numba.runtime.device import Dimensions, Driver
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.work import AT_ONCE
 
@@ -22,6 +22,16 @@ _NOTICED = 1 << 20  # bytes of an array whose copy is worth a word
 
 _queues: WeakKeyDictionary[Driver, Any] = WeakKeyDictionary()  # that keep the times of their work
 _lock = threading.Lock()
+
+
+class Launchable(Protocol):
+    """A program, or a kernel that somebody else wrote."""
+
+    def launch(
+        self, grid: Dimensions, block: Dimensions, shared_bytes: int, arguments: Sequence[Any]
+    ) -> None:
+        """Run it; returns when it is done. Raises BackendError."""
+        ...
 
 
 class Clock:
@@ -34,7 +44,7 @@ class Clock:
 
     def run(
         self,
-        program: Program,
+        program: Launchable,
         grid: Dimensions,
         block: Dimensions,
         shared_bytes: int,

@@ -8,7 +8,7 @@ Python int is an int32 and a Python float a float32.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,8 +23,10 @@ from sarek_numba.errors import (
     LengthOverflow,
     UnsupportedLanguage,
 )
+from sarek_numba.runtime import telemetry
 from sarek_numba.runtime.arguments import Arguments, describe
 from sarek_numba.runtime.cache import Memo, count
+from sarek_numba.runtime.clock import Clock
 from sarek_numba.runtime.dimensions import check_limits, dimensions, shared_size
 from sarek_numba.runtime.enqueue import enqueue, queue_for
 from sarek_numba.runtime.languages import External, Externals, Language
@@ -96,6 +98,7 @@ def run_source(
     stream: Stream | None = None,
 ) -> None:
     """Check, compile and launch; see `sarek_numba.execute.run_source`."""
+    telemetry.begin()
     externals = target.driver.externals
     if externals is None or language not in externals.languages:
         raise UnsupportedLanguage(
@@ -110,7 +113,7 @@ def run_source(
     check_limits(name, blocks, threads, target.record)
     shared = shared_size(name, shared_bytes)
     key = (target, language, source, name)
-    external = _compiled.get(key, lambda: _compile(externals, language, source, name))
+    external = _compiled.get(key, lambda: _compile(target, externals, language, source, name))
     types = external.types
     if types and shared and external.shared_parameter:
         types = types[:-1]
@@ -126,29 +129,33 @@ def run_source(
             for each in given
         ]
 
+    def prepare(buffers: Sequence[Any]) -> Callable[[], Any]:
+        assert queue is not None
+        given = (queue.handle, blocks, threads, shared, parameters(buffers))
+        start = partial(external.enqueue, *given)
+        return start if clock is None else partial(clock.over, start)
+
     arrangement, storages = arguments.arrangement, arguments.storages
-    queue = queue_for(target.driver, stream, arguments)
-    if queue is None:
+    clock = Clock(target.driver, arrays) if telemetry.is_measuring() else None
+    queue = queue_for(target.driver, stream, arguments, measured=clock is not None)
+    if queue is not None:
+        enqueue(name, target.driver, queue, arrangement, arrays, every, written, storages, prepare)
+    else:
         with bound_regions(target.driver, arrangement, arrays, every, written, storages) as buffers:
-            external.launch(blocks, threads, shared, parameters(buffers))
-        return
-    enqueue(
-        name,
-        target.driver,
-        queue,
-        arrangement,
-        arrays,
-        every,
-        written,
-        storages,
-        lambda buffers: partial(
-            external.enqueue, queue.handle, blocks, threads, shared, parameters(buffers)
-        ),
-    )
+            if clock is None:
+                external.launch(blocks, threads, shared, parameters(buffers))
+            else:
+                clock.run(external, blocks, threads, shared, parameters(buffers))
+    if clock is not None:
+        clock.tell(target, name, blocks, threads, arguments.values, every, written)
 
 
-def _compile(externals: Externals, language: Language, source: str | bytes, name: str) -> External:
+def _compile(
+    target: Device, externals: Externals, language: Language, source: str | bytes, name: str
+) -> External:
     count("compiles")
+    telemetry.say("kernel", telemetry.ONCE, lambda: f"{name} for {target.record.name}")
+    telemetry.say("kernel", telemetry.SOURCE, lambda: str(source))
     return externals.compile(language, source, name)
 
 

@@ -23,9 +23,10 @@ from sarek_numba.ir.effects import columns as columns_of
 from sarek_numba.ir.effects import effects_of
 from sarek_numba.ir.layout import array_layout
 from sarek_numba.ir.needs import Need, needs
-from sarek_numba.ir.nodes import ArrayCreate, Const, Empty, Kernel, Let, LocalDecl, SharedDecl
+from sarek_numba.ir.nodes import ArrayCreate, Const, Kernel, Let, LocalDecl, SharedDecl
+from sarek_numba.ir.places import places_of
 from sarek_numba.ir.text import canonical_text, text
-from sarek_numba.ir.texts import has_texts, picked, text_places, without_fallbacks
+from sarek_numba.ir.texts import has_texts, picked, without_fallbacks
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.ir.warps import has_meetings, uses_warps
@@ -55,13 +56,14 @@ class Analysed:
 
     `read_columns`, `written_columns` say which columns of arguments that are records in columns.
 
-    `identity` is the content with the kernel's name and place: two kernels that differ in these
-    alone share no program, for sources and findings name the kernel and its lines. `reporting` is
-    what a device runs that is not the oracle, where there is something to print or to check.
+    `identity` is the content with the kernel's name: what is compiled depends on that. `places` are
+    those of all that sources, refusals and findings name. `reporting` is what a device runs that is
+    not the oracle, where there is something to print or to check.
     """
 
     kernel: Kernel
-    identity: tuple[str, str, str]
+    identity: tuple[str, str]
+    places: str
     names: tuple[str, ...]
     needs: tuple[Need, ...]
     reads: frozenset[int]
@@ -84,6 +86,7 @@ class _Prepared:
 
 
 _reports: Memo[Reporting] = Memo()
+_is_refused: Memo[tuple[bool]] = Memo()
 _refusals: Memo[list[capability.Refusal]] = Memo()
 _sources: Memo[Source] = Memo()
 _prepared: Memo[_Prepared] = Memo()
@@ -102,15 +105,11 @@ def analyse(
     """
     effects = effects_of(kernel)
     reported = reporting(kernel, debug=debug)
-    places = [str(site) for site in reported.sites] if reported else []  # with their lines
-    places += _marks(kernel)
+    texts = [canonical_text(kernel), *([canonical_text(reported.kernel)] if reported else [])]
     return Analysed(
         kernel=kernel,
-        identity=(
-            sha256("\n".join([canonical_text(kernel), *places]).encode()).hexdigest(),
-            kernel.name,
-            "\n".join([str(kernel.span), *text_places(kernel)]),
-        ),
+        identity=(sha256("\n".join(texts).encode()).hexdigest(), kernel.name),
+        places=places_of(kernel),
         reporting=reported,
         debug=debug,
         grants=grants,
@@ -125,12 +124,6 @@ def analyse(
         restrict=any(p.array is not None and p.array.restrict for p in kernel.params),
         whole_warps=uses_warps(kernel),
     )
-
-
-def _marks(kernel: Kernel) -> list[str]:
-    """The places of the marks of a covered kernel."""
-    statements = (stmt for body in bodies_of_kernel(kernel) for stmt in walk_stmts(body))
-    return [str(stmt.span) for stmt in statements if isinstance(stmt, Empty) and stmt.span]
 
 
 def _static_shared_bytes(kernel: Kernel) -> int:
@@ -188,7 +181,7 @@ def launch(
 
     Raises BackendError, OracleError.
     """
-    prepared = _prepared.get((analysed.identity, device), lambda: _prepare(device, analysed))
+    prepared = _prepared_on(device, analysed)
     program = prepared.program
     check_shared(analysed.kernel.name, program.static_shared_bytes, shared_bytes, device.record)
     positions = arguments.arrays
@@ -247,8 +240,14 @@ def launch(
 
 def program_of(device: Device, analysed: Analysed) -> Program:
     """The program of a kernel on a device."""
-    key = (analysed.identity, device)
-    return _prepared.get(key, lambda: _prepare(device, analysed)).program
+    return _prepared_on(device, analysed).program
+
+
+def _prepared_on(device: Device, analysed: Analysed) -> _Prepared:
+    """A kernel as the device runs it: the oracle names the places of its findings by itself."""
+    places = analysed.places if device.driver.target is None else None
+    key = (analysed.identity, places, device)
+    return _prepared.get(key, lambda: _prepare(device, analysed))
 
 
 def reports(device: Device, analysed: Analysed) -> bool:
@@ -270,7 +269,7 @@ def _reporting_on(device: Device, analysed: Analysed) -> Reporting | None:
     target = device.driver.target
     if target is None or analysed.reporting is None or not has_texts(analysed.kernel):
         return None if target is None else analysed.reporting
-    key = (analysed.identity, target.framework, analysed.debug)
+    key = (analysed.identity, analysed.places, target.framework, analysed.debug)
     return _reports.get(key, lambda: _reporting_with_texts(analysed, target.framework))
 
 
@@ -367,8 +366,14 @@ def _check_repeated(analysed: Analysed, arguments: Arguments) -> None:
 
 def check_capabilities(device: Device, analysed: Analysed) -> None:
     """Refuse a kernel that needs what the device does not have."""
-    key = (analysed.identity, device)
-    capability.refuse(_refusals.get(key, lambda: _find_refusals(device, analysed)))
+    if _is_refused.get((analysed.identity, device), lambda: _is_refused_by(device, analysed))[0]:
+        key = (analysed.identity, analysed.places, device)
+        capability.refuse(_refusals.get(key, lambda: _find_refusals(device, analysed)))
+
+
+def _is_refused_by(device: Device, analysed: Analysed) -> tuple[bool]:
+    count("capability_checks")
+    return (bool(_find_refusals(device, analysed)),)
 
 
 def _find_refusals(device: Device, analysed: Analysed) -> list[capability.Refusal]:
@@ -376,7 +381,6 @@ def _find_refusals(device: Device, analysed: Analysed) -> list[capability.Refusa
 
     Passes take needs away: a weak int that is proven small needs no int64.
     """
-    count("capability_checks")
     kernel = _kernel_on(device, analysed)
     wanted = analysed.needs
     if kernel is not analysed.kernel:
@@ -395,7 +399,8 @@ def _find_refusals(device: Device, analysed: Analysed) -> list[capability.Refusa
 
 def source(device: Device, analysed: Analysed) -> Source:
     """The text that the device compiles; the same object each time."""
-    return _sources.get((analysed.identity, device), lambda: _make_source(device, analysed))
+    key = (analysed.identity, analysed.places, device)
+    return _sources.get(key, lambda: _make_source(device, analysed))
 
 
 def _make_source(device: Device, analysed: Analysed) -> Source:

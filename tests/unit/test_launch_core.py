@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sarek_numba.ir.nodes import Const, Kernel, SharedDecl, make_kernel
 from sarek_numba.ir.types import FLOAT32, FLOAT64, INT32, OffsetOf, Scalar
 from sarek_numba.runtime import launch as launching
 from sarek_numba.runtime.arguments import describe
-from sarek_numba.runtime.cache import clear_launch_cache, counters
+from sarek_numba.runtime.cache import Memo, clear_launch_cache, counters
 from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.registry import Device
 from tests.unit.fake_backend import NO_FLOAT64, fake_device
@@ -163,6 +164,49 @@ def test_failed_compilation_is_not_remembered(
     monkeypatch.setattr(type(driver), "prepare", prepare)
     go(fake_device, copy_kernel(), out, x)
     assert counted() == (1, 3, 1)
+
+
+def test_of_sixteen_threads_that_wait_for_a_failure_one_tries_again(
+    fake_device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two compilations, and each thread has an error; a later launch tries anew."""
+    start, driver = Barrier(16), fake_device.driver
+    kernel = copy_kernel()
+
+    def fail(self: Any, kernel: Kernel) -> None:
+        while sum(each.threads for each in launching._prepared._making.values()) < 16:
+            if counters.compiles:  # the second attempt: others have left by now
+                break
+            sleep(0.001)
+        raise errors.SourceCompilationError("no", "text", "log")
+
+    def one(_: int) -> str:
+        start.wait()
+        with pytest.raises(errors.SourceCompilationError) as raised:
+            go(fake_device, kernel, np.zeros(4, np.float32), np.zeros(4, np.float32))
+        return str(raised.value)
+
+    prepare = type(driver).prepare
+    monkeypatch.setattr(type(driver), "prepare", fail)
+    with ThreadPoolExecutor(16) as pool:
+        texts = set(pool.map(one, range(16)))
+    assert (len(texts), counters.compiles, launching._prepared._making) == (1, 2, {})
+    monkeypatch.setattr(type(driver), "prepare", prepare)
+    go(fake_device, kernel, np.zeros(4, np.float32), np.zeros(4, np.float32))
+    assert (counters.compiles, counters.launches) == (3, 1)
+
+
+def test_what_is_made_while_the_memo_is_cleared_is_not_kept() -> None:
+    """It may have been made of what is no longer so."""
+    memo: Memo[str] = Memo()
+
+    def make() -> str:
+        memo.clear()
+        return "old"
+
+    assert memo.get("key", make) == "old"
+    assert memo.get("key", lambda: "new") == "new"
+    assert memo.get("key", lambda: "newer") == "new"
 
 
 def _refused(

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import sarek_numba as sarek
+from sarek_numba import execute
 from sarek_numba.runtime import clock, telemetry
 from sarek_numba.runtime.cache import counters
 from tests.executors import executors
@@ -66,6 +67,38 @@ def test_a_profile_has_every_launch(device):
     assert entry.gigaflops_per_second == pytest.approx(3000 / entry.device_s / 1e9)
     assert (out == 2 * x).all()
     assert not telemetry.listeners
+
+
+OTHERS = """
+kernel void scale(global float *x, int length, float a) {
+    int i = get_global_id(0);
+    if (i < length) x[i] *= a;
+}
+"""
+IN_OPENCL_C = [d for d in DEVICES if execute.supports_language(d, execute.Language.OPENCL)]
+
+
+@pytest.mark.parametrize("device", IN_OPENCL_C)
+@pytest.mark.parametrize("where", ["array", "vector", "stream"])
+def test_a_profile_has_kernels_of_others(device, where, caplog, monkeypatch):
+    """On every way that a launch takes, and `SAREK_DEBUG` tells them."""
+    array = np.ones(1000, np.float32)
+    x = array if where == "array" else sarek.vector(array)
+    stream = sarek.device(device).stream() if where == "stream" else None
+    given = (device, OTHERS, execute.Language.OPENCL, "scale", [x, 2.0], 256, 4)
+    execute.run_source(*given, stream=stream)
+    with sarek.profile() as found:
+        for _ in range(3):
+            execute.run_source(*given, stream=stream)
+    execute.run_source(*given, stream=stream)
+    (entry,) = found.kernels()
+    assert (entry.kernel, entry.device) == ("scale", sarek.device(device).record.name)
+    assert (entry.launches, entry.read_bytes, entry.written_bytes) == (3, 12_000, 12_000)
+    assert 0 < entry.device_s <= entry.host_s
+    monkeypatch.setenv("SAREK_DEBUG", "2")
+    execute.run_source(*given, stream=stream)
+    assert any("scale on " in record.getMessage() for record in caplog.records)
+    assert np.asarray(x).tolist() == [64.0] * 1000
 
 
 @pytest.mark.parametrize("device", [d for d in DEVICES if d.startswith("opencl")])
