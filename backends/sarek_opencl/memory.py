@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sarek_numba.errors import DeviceLost
 from sarek_numba.runtime.allocator import Allocator
 from sarek_numba.runtime.device import Bytes
+from sarek_numba.runtime.pinned import PinnedMemory
 from sarek_opencl import driver
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class OpenCLMemory:
         self._owner = owner
         self._alignment = max(1, int(owner.device.mem_base_addr_align) // 8)
         self.allocator = None if owner.record.is_cpu else Allocator(self._allocate, _release)
+        self.pinned: PinnedMemory | None = PinnedMemory(self._allocate_pinned, self._release_pinned)
 
     def hold(self, memory: Bytes) -> Held:
         """A buffer on the device; OpenCL has no empty ones."""
@@ -79,6 +82,26 @@ class OpenCLMemory:
         cl, owner = driver.load(), self._owner
         with driver.check("allocating a buffer", owner.device, size):
             return cl.Buffer(owner.context, cl.mem_flags.READ_WRITE, size)
+
+    def _allocate_pinned(self, size: int) -> tuple[int, Any]:
+        """A buffer of the host's that stays mapped: what CL_MEM_ALLOC_HOST_PTR gives."""
+        cl, owner = driver.load(), self._owner
+        with driver.check("allocating page-locked memory", owner.device, size):
+            access = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+            buffer = cl.Buffer(owner.context, access, size)
+            how = cl.map_flags.READ | cl.map_flags.WRITE
+            view, _ = cl.enqueue_map_buffer(owner.queue, buffer, how, 0, (size,), np.uint8)
+            return int(view.ctypes.data), (buffer, view)
+
+    def _release_pinned(self, handle: tuple[Any, Any]) -> None:
+        buffer, view = handle
+        try:
+            driver.refuse_lost(self._owner.device)
+        except DeviceLost:
+            _lost.append(handle)  # dropping it would ask the driver
+            raise
+        view.base.release(self._owner.queue)
+        buffer.release()
 
     def send(self, buffer: Held, first: int, last: int) -> None:
         """From the host. What is mapped for writing alone is not read from the device before."""
@@ -147,6 +170,9 @@ class OpenCLMemory:
             buffer.buffer.release()
         else:
             self.allocator.give_back(buffer.host.size, buffer.buffer)
+
+
+_lost: list[Any] = []  # of devices that a parent of this process opened
 
 
 def _release(buffer: Any) -> None:

@@ -27,7 +27,8 @@ class MemoryStatistics:
     """Memory that vectors have on a device, in bytes, and how often it was asked for.
 
     `in_use` and `cached` is held now, `peak` the most that was in use. Of the `allocations`, `hits`
-    took what was kept. All are 0 where the device works on host memory.
+    took what was kept. All these are 0 where the device works on host memory. `pinned` is memory of
+    the host that is page-locked for the device.
     """
 
     in_use: int = 0
@@ -35,6 +36,7 @@ class MemoryStatistics:
     peak: int = 0
     allocations: int = 0
     hits: int = 0
+    pinned: int = 0
 
 
 def class_of(size: int) -> int:

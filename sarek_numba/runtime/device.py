@@ -17,6 +17,7 @@ from sarek_numba.codegen.target import Target
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.runtime.allocator import Allocator
 from sarek_numba.runtime.languages import Externals
+from sarek_numba.runtime.pinned import PinnedMemory
 
 if TYPE_CHECKING:
     from sarek_numba.runtime.plans import Plans
@@ -115,10 +116,12 @@ class Queues(Protocol):
 class DeviceMemory(Protocol):
     """Memory of a device's own, in which copies of host memory stay from launch to launch.
 
-    `allocator` has what is allocated there, None where buffers are the host's memory.
+    `allocator` has what is allocated there, None where buffers are the host's memory; `pinned` the
+    page-locked memory of the host that the device works with best, None where there is none.
     """
 
     allocator: Allocator | None
+    pinned: PinnedMemory | None
 
     def hold(self, memory: Bytes) -> Any:
         """A buffer as large as host bytes, which outlive it; what it contains is undefined.

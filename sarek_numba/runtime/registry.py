@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -107,8 +107,10 @@ class Device:
 
     def memory_statistics(self) -> MemoryStatistics:
         """What vectors have of the device's memory, what is kept for later ones, and the peak."""
-        allocator = self._allocator
-        return MemoryStatistics() if allocator is None else allocator.statistics
+        memory, allocator = self.driver.memory, self._allocator
+        found = MemoryStatistics() if allocator is None else allocator.statistics
+        pinned = None if memory is None else memory.pinned
+        return found if pinned is None else replace(found, pinned=pinned.bytes)
 
     def free_cached(self) -> int:
         """Give up the memory that is kept for later vectors; gives its bytes."""

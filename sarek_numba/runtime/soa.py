@@ -24,6 +24,7 @@ from sarek_numba.ir.variants import guards
 from sarek_numba.runtime.columns import described_records
 from sarek_numba.runtime.memory import AnyArray
 from sarek_numba.runtime.partition import partition
+from sarek_numba.runtime.pinning import Pinned
 from sarek_numba.runtime.reading import Readable
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.vector import Vector, as_tuple, empty_vector, is_advanced, keeps_axes
@@ -76,6 +77,11 @@ class SoAVector(Readable):
     def readonly(self) -> bool:
         """Whether it can be read only."""
         return any(column.readonly for column in self.columns)
+
+    @property
+    def pinned(self) -> str | None:
+        """The device that the host memory of the columns is page-locked for, if it is."""
+        return self.columns[0].pinned
 
     @property
     def described(self) -> AnyArray:
@@ -274,7 +280,7 @@ class SoAVector(Readable):
         return soa_of, (np.array(self),)
 
 
-def soa_of(array: AnyArray) -> SoAVector:
+def soa_of(array: AnyArray, pinned: Pinned = False) -> SoAVector:
     """A vector of the records of an array, in columns of its own. TypeError for what has none."""
     try:
         if array.dtype.names is None:
@@ -285,7 +291,7 @@ def soa_of(array: AnyArray) -> SoAVector:
             f"sarek.soa takes an array of records: {error.message}\n  hint: {error.hint}"
         ) from None
     columns = tuple(
-        empty_vector(array.shape + _extents(record, leaf.path), leaf.scalar.value)
+        empty_vector(array.shape + _extents(record, leaf.path), leaf.scalar.value, pinned)
         for leaf in leaves(record)
     )
     made = SoAVector(array.dtype, array.shape, columns)

@@ -21,12 +21,12 @@ import numpy as np
 from sarek_numba.runtime.cache import count
 from sarek_numba.runtime.device import Bytes, DeviceMemory
 from sarek_numba.runtime.extents import Extents
+from sarek_numba.runtime.pinned import PAGE
 from sarek_numba.runtime.telemetry import ONCE, say
 from sarek_numba.runtime.work import Uses, Work, WorkQueue
 
 HOST = "host"
 _serials = itertools.count(1)
-_PAGE = 4096  # at which devices take host memory without a copy of their own
 
 
 class Access(Enum):
@@ -43,6 +43,7 @@ class Storage:
         self.host = host
         self.lock = threading.RLock()
         self._on_host = Extents((0, host.size))
+        self.pinned_for: str | None = None  # the device that the host memory is page-locked for
         self._copies: dict[DeviceMemory, _Copy] = {}
         self._uses = Uses()
         self.ready: dict[Any, int] = {HOST: 0}  # see `note`
@@ -52,8 +53,8 @@ class Storage:
     @classmethod
     def of_size(cls, size: int) -> Storage:
         """New memory, aligned to a page; its contents are undefined."""
-        room: Bytes = np.empty(size + _PAGE, np.uint8)
-        shift = -room.ctypes.data % _PAGE
+        room: Bytes = np.empty(size + PAGE, np.uint8)
+        shift = -room.ctypes.data % PAGE
         return cls(room[shift : shift + size])
 
     @property

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sarek_numba.errors import ReadOnlyWrite
 from sarek_numba.runtime.memory import AnyArray, address, extent
 from sarek_numba.runtime.partition import partition
+from sarek_numba.runtime.pinning import Pinned, storage_of_size
 from sarek_numba.runtime.reading import Readable
 from sarek_numba.runtime.registry import Device, device
 from sarek_numba.runtime.storage import Storage
@@ -73,6 +74,11 @@ class Vector(Readable):
     def readonly(self) -> bool:
         """Whether it can be read only."""
         return not self._array.flags.writeable
+
+    @property
+    def pinned(self) -> str | None:
+        """The device that the host memory is page-locked for, if it is."""
+        return self._storage.pinned_for
 
     def __len__(self) -> int:
         return len(self._array)
@@ -238,6 +244,17 @@ class Vector(Readable):
         return exported.__dlpack__(**options)
 
     @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """The elements on the host as they are now, to be read only, for libraries without DLPack.
+
+        AttributeError for elements that the protocol has no name for, as records.
+        """
+        if np.dtype(self.dtype.str) != self.dtype:
+            raise AttributeError("__array_interface__")
+        found: dict[str, Any] = self.__array__().__array_interface__
+        return found
+
+    @property
     def _numba_type_(self) -> Any:
         """What `numba.njit` takes it for: an array on the host."""
         make = Vector._type_for_numba
@@ -261,19 +278,20 @@ class Vector(Readable):
         return vector_of, (np.array(self),)
 
 
-def empty_vector(shape: Any, dtype: npt.DTypeLike) -> Vector:
+def empty_vector(shape: Any, dtype: npt.DTypeLike, pinned: Pinned = False) -> Vector:
     """A vector whose elements are undefined, C-contiguous."""
     kind = np.dtype(dtype)
     count = int(np.prod(shape, dtype=object)) if np.ndim(shape) else int(shape)
-    storage = Storage.of_size(count * kind.itemsize)
+    storage = storage_of_size(count * kind.itemsize, pinned)
     array = storage.host.view(kind).reshape(shape) if count else np.empty(shape, kind)
     return Vector(storage, array)
 
 
-def vector_of(array: AnyArray) -> Vector:
+def vector_of(array: AnyArray, pinned: Pinned = False) -> Vector:
     """A vector of the elements of an array, in memory of its own; the layout is kept."""
     order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-    made = empty_vector(array.shape[::-1] if order == "F" else array.shape, array.dtype)
+    shape = array.shape[::-1] if order == "F" else array.shape
+    made = empty_vector(shape, array.dtype, pinned)
     if order == "F":
         made = made.T
     made._array[...] = array

@@ -1,9 +1,9 @@
 """Vectors against a model: whatever is done to them, and wherever, no datum is lost or stale.
 
 Rules write on the host, launch on every device and on streams of it, move, free, take sub-vectors
-and drop them; the model is a plain NumPy array. Some vectors are records in columns, and
-columns of these. `python -m tests.unit.test_vector_machine STEPS` runs until so many rules were
-applied.
+and drop them, also while launches on them wait; the model is a plain NumPy array. Some vectors are
+page-locked, some records in columns, and columns of these.
+`python -m tests.unit.test_vector_machine STEPS` runs until so many rules were applied.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def stream_of(name: str, number: int | None):
 devices = st.sampled_from(DEVICES)
 streams = st.sampled_from(STREAMS)
 places = st.integers(0, LENGTH - 1)
+places_to_pin = st.booleans() | devices
 
 
 @sarek.kernel
@@ -95,10 +96,10 @@ class VectorMachine(RuleBasedStateMachine):
         self.pairs: list[tuple[Any, np.ndarray]] = []
         VectorMachine.steps -= 1  # invariants are looked at before the first step too
 
-    @rule(target=vectors, start=st.integers(-9, 9))
-    def make(self, start: int) -> object:
+    @rule(target=vectors, start=st.integers(-9, 9), pinned=places_to_pin)
+    def make(self, start: int, pinned: bool | str) -> object:
         model = np.arange(start, start + LENGTH, dtype=np.int64)
-        pair = sarek.vector(model), model
+        pair = sarek.vector(model, pinned=pinned), model
         self.pairs.append(pair)
         return pair
 
@@ -199,6 +200,37 @@ class VectorMachine(RuleBasedStateMachine):
         read.launch(total, vector, grid=1, block=1, device=device, stream=stream)
         assert total[0] == (model * np.arange(1, len(model) + 1)).sum()
         assert vector.is_current(device)
+
+    @rule(pair=vectors, first=streams, second=streams, n=places, pinned=places_to_pin)
+    def launch_with_temporaries(
+        self, pair: tuple, first: tuple, second: tuple, n: int, pinned: bool | str
+    ) -> None:
+        """Nobody has what one launch writes and another reads when these may still be waiting."""
+        vector, model = pair
+        values = np.arange(n, n + LENGTH, dtype=np.int64)
+        given, between = sarek.vector(values, pinned=pinned), sarek.zeros(LENGTH, np.int64)
+        add.launch(between, given, n, grid=2, block=32, device=first[0], stream=stream_of(*first))
+        add.launch(
+            vector, between, 1, grid=2, block=32, device=second[0], stream=stream_of(*second)
+        )
+        del given, between
+        gc.collect()
+        others = [sarek.full(LENGTH, -1, np.int64, pinned=pinned).to(first[0]) for _ in range(3)]
+        model += (values + n)[np.arange(len(model)) % LENGTH] + 1
+        del others
+
+    @rule(target=vectors, on=streams, first=places, n=places, pinned=places_to_pin)
+    def part_of_dropped(self, on: tuple, first: int, n: int, pinned: bool | str) -> object:
+        """A part lives on without the vector that a launch is writing to."""
+        values = np.arange(n, n + LENGTH, dtype=np.int64)
+        whole = sarek.vector(values, pinned=pinned)
+        write_some.launch(whole, n, grid=2, block=32, device=on[0], stream=stream_of(*on))
+        values[::3] = n
+        pair = whole[first:], values[first:]
+        del whole
+        gc.collect()
+        self.pairs.append(pair)
+        return pair
 
     @rule(first=streams, second=streams)
     def order(self, first: tuple, second: tuple) -> None:
