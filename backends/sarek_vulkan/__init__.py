@@ -1,0 +1,4 @@
+"""Vulkan devices, whose kernels are SPIR-V that this package writes itself.
+
+Importing this package opens nothing.
+"""

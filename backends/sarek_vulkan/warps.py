@@ -1,0 +1,83 @@
+"""Collectives of a warp: shuffles, of which the passes make all others (`Target.shuffles_only`).
+
+A lane is the thread's linear index in the block modulo the width, which is how Vulkan numbers the
+invocations of full subgroups; the runtime vouches for it (SPIR-V's own number is not asked for, so
+that lanes are those of every other device). A type goes through the shuffle in words of 32 bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sarek_numba.ir.nodes import Warp, WarpOp
+from sarek_numba.ir.types import BOOL, Scalar
+from sarek_vulkan.code import Code, Value
+from sarek_vulkan.opcodes import SCOPE
+from sarek_vulkan.synchronisation import word
+
+if TYPE_CHECKING:
+    from sarek_vulkan.statements import Statements
+
+
+def collective(emitter: Statements, stmt: Warp) -> None:
+    """One collective; declares the variable of its result."""
+    code, type = emitter.code, stmt.result.type
+    assert isinstance(type, Scalar)
+    if stmt.op is WarpOp.ACTIVE_MASK:
+        # blocks are whole warps of full subgroups, so all lanes of the width take part
+        emitter.bind(stmt.result, code.constant(type, (1 << stmt.width) - 1))
+        return
+    assert stmt.value is not None
+    assert stmt.lane is not None
+    value, lane = emitter.expression(stmt.value), emitter.expression(stmt.lane)
+    source = _source(emitter, stmt, lane)
+    emitter.bind(stmt.result, _exchanged(code, value, source))
+
+
+def _source(emitter: Statements, stmt: Warp, lane: Value) -> Value:
+    """The subgroup's invocation whose value a lane gets."""
+    code = emitter.code
+    type = emitter.code.types.integer(32)
+    emitter.code.assembler.capability("GroupNonUniform")
+    builtin = emitter.program.coordinates.built_in("SubgroupLocalInvocationId", type)
+    own = code.value("OpLoad", Scalar.UINT32, builtin)
+    place = code.both(own, code.constant(Scalar.UINT32, stmt.width - 1))
+    # `lane` is of 32 or 64 bits; what leaves the segment, as an unsigned number, gives the own
+    wide = code.bits_of(lane)
+    here = code.resized(place, wide.type)
+    match stmt.op:
+        case WarpOp.SHUFFLE:
+            target = wide
+        case WarpOp.SHUFFLE_UP:
+            target = code.sub(here, wide)
+        case WarpOp.SHUFFLE_DOWN:
+            target = code.add(here, wide)
+        case _:
+            target = code.bitwise("xor", here, wide)
+    inside = code.compare("lt", target, code.constant(target.type, stmt.width))
+    first = code.sub(own, place)
+    other = code.add(first, code.resized(target, Scalar.UINT32))
+    return code.select(inside, other, own)
+
+
+def _exchanged(code: Code, value: Value, source: Value) -> Value:
+    type = value.type
+    if type is BOOL:
+        one, zero = code.constant(Scalar.UINT32, 1), code.constant(Scalar.UINT32, 0)
+        return code.compare("ne", _shuffle(code, code.select(value, one, zero), source), zero)
+    bits = code.bits_of(value)
+    if type.bits < 64:
+        moved = _shuffle(code, code.resized(bits, Scalar.UINT32), source)
+        return code.reinterpreted(code.resized(moved, bits.type), type)
+    half = code.constant(Scalar.UINT32, 32)
+    low = _shuffle(code, code.resized(bits, Scalar.UINT32), source)
+    top = code.resized(code.shifted("right", bits, half), Scalar.UINT32)
+    high = code.resized(_shuffle(code, top, source), Scalar.UINT64)
+    whole = code.either(code.shifted("left", high, half), code.resized(low, Scalar.UINT64))
+    return code.reinterpreted(whole, type)
+
+
+def _shuffle(code: Code, value: Value, source: Value) -> Value:
+    code.assembler.capability("GroupNonUniformShuffle")
+    scope = word(code, SCOPE["Subgroup"])
+    return code.value("OpGroupNonUniformShuffle", value.type, scope, value.id, source.id)
