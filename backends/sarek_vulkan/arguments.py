@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from sarek_numba.ir.nodes import ParamDecl
 from sarek_numba.ir.types import BOOL, Array, Scalar, Vec
+from sarek_vulkan.arrays import Buffer
 from sarek_vulkan.code import Code, Value
 from sarek_vulkan.layout import arguments_of
-from sarek_vulkan.arrays import Buffer
 from sarek_vulkan.types import Types
 
 _PHYSICAL = "PhysicalStorageBuffer"

@@ -13,8 +13,8 @@ from sarek_numba.errors import InvalidIR
 from sarek_numba.ir.nodes import Atomic, AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_vulkan import functions
-from sarek_vulkan.code import Code, Value, signed
 from sarek_vulkan.arrays import Buffer, View, from_memory, to_memory
+from sarek_vulkan.code import Code, Value, signed
 from sarek_vulkan.opcodes import SCOPE
 from sarek_vulkan.synchronisation import word
 

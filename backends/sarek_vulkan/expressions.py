@@ -31,9 +31,9 @@ from sarek_numba.ir.nodes import (
 from sarek_numba.ir.types import BOOL, Array, Scalar, Vec
 from sarek_numba.ir.walk import walk_exprs
 from sarek_vulkan import division, functions, operators
+from sarek_vulkan.arrays import ArrayPlace
 from sarek_vulkan.code import Code, Value, signed
 from sarek_vulkan.conversions import cast
-from sarek_vulkan.arrays import ArrayPlace
 
 if TYPE_CHECKING:
     from sarek_vulkan.program import Program

@@ -29,9 +29,6 @@ from sarek_numba.ir.types import Array, ElementType, MemSpace, Scalar, TupleType
 from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_vulkan import arguments, library
 from sarek_vulkan.abilities import Abilities
-from sarek_vulkan.code import Code, Value
-from sarek_vulkan.coordinates import Coordinates
-from sarek_vulkan.layout import ENTRY, SHARED_CONSTANT, Module
 from sarek_vulkan.arrays import (
     ArrayPlace,
     Buffer,
@@ -41,6 +38,9 @@ from sarek_vulkan.arrays import (
     memory_scalar,
     stored_scalar,
 )
+from sarek_vulkan.code import Code, Value
+from sarek_vulkan.coordinates import Coordinates
+from sarek_vulkan.layout import ENTRY, SHARED_CONSTANT, Module
 from sarek_vulkan.spirv import Assembler, Section
 from sarek_vulkan.statements import Statements
 from sarek_vulkan.synchronisation import Model

@@ -51,9 +51,9 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.types import Array, MemSpace, Scalar, TupleType, Vec
 from sarek_vulkan import atomics, operators, synchronisation, warps
+from sarek_vulkan.arrays import Variable, memory_scalar
 from sarek_vulkan.code import Value
 from sarek_vulkan.expressions import Expressions, kind_of
-from sarek_vulkan.arrays import Variable, memory_scalar
 
 
 class _Loop(NamedTuple):
