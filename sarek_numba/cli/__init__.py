@@ -11,6 +11,7 @@ COMMANDS = {
     "cache": "sarek_numba.cli.cache",
     "demo": "sarek_numba.cli.demo_command",
     "devices": "sarek_numba.cli.devices",
+    "doctor": "sarek_numba.cli.doctor",
 }
 
 

@@ -389,7 +389,7 @@ def _find_refusals(device: Device, analysed: Analysed) -> list[capability.Refusa
     refused = capability.check(kernel.name, wanted, record)
     if refused and target is not None:
         kernel = without_fallbacks(optimise(kernel, target))
-        kept = [need for need in wanted if need.feature in ("print", "wide_index")]
+        kept = [need for need in wanted if need.feature == "print"]
         refused = capability.check(kernel.name, (*kept, *needs(kernel)), record)
     return refused or promised.refusals(device, kernel)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from sarek_numba import settings
 from sarek_numba.capability import Capability, DeviceRecord, Limits, Verdict, fact_of
@@ -273,6 +273,10 @@ def oracle() -> Device:
 # --- the public functions -------------------------------------------------------------------------
 
 
+@overload
+def devices(why: Literal[False] = False) -> list[Device]: ...
+@overload
+def devices(why: Literal[True]) -> PresenceTable: ...
 def devices(why: bool = False) -> list[Device] | PresenceTable:
     """All devices present, best first: GPUs, then native, then the interpreter. Never fails.
 
