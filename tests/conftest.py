@@ -13,6 +13,9 @@ def pytest_addoption(parser):
         "--update-golden", action="store_true", help="write golden files instead of comparing"
     )
     parser.addoption("--disk-cache", metavar="FOLDER", help="run with a cache on disk")
+    parser.addoption(
+        "--fake-cuda", action="store_true", help="have cuda:0 be the fake of tests/fake_cuda.py"
+    )
 
 
 def pytest_configure(config):
@@ -21,6 +24,11 @@ def pytest_configure(config):
     os.environ["SAREK_CACHE"] = "1" if folder else "0"
     if folder:
         os.environ["SAREK_CACHE_DIR"] = folder
+    if config.getoption("--fake-cuda"):
+        from sarek_cuda import driver
+        from tests.fake_cuda import FakeApi
+
+        driver.use(FakeApi())
 
 
 @pytest.fixture

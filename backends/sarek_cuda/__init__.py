@@ -2,3 +2,7 @@
 
 Importing this package opens nothing.
 """
+
+from sarek_cuda.runtime import backend
+
+__all__ = ["backend"]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "sarek_numba.backends"
 ORDER = ("cuda", "hip", "opencl", "vulkan", "metal", "native", "interpreter")
 FIRST_PARTY = {
+    "cuda": "sarek_cuda",
     "opencl": "sarek_opencl",
     "native": "sarek_native",
     "interpreter": "sarek_interp",

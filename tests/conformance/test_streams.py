@@ -20,11 +20,11 @@ from sarek_numba.errors import StreamError
 from sarek_numba.execute import Language
 from sarek_numba.runtime.cache import counters
 from sarek_numba.runtime.work import _busy
+from tests.gates import QUEUED, held_back
 
 DEVICES = [device.name for device in sarek.devices()]
-OPENCL = [name for name in DEVICES if name.startswith("opencl")]
 on_devices = pytest.mark.parametrize("name", DEVICES)
-on_queues = pytest.mark.parametrize("name", OPENCL)
+on_queues = pytest.mark.parametrize("name", QUEUED)
 
 
 @sarek.kernel
@@ -47,20 +47,6 @@ def numbers(count=64):
 
 def launch(out, x, stream):
     add.launch(out, x, grid=1, block=64, device=stream.device, stream=stream)
-
-
-@contextmanager
-def held_back(stream):
-    """In the body nothing that the stream is given from now on begins; gives how to let it go."""
-    import pyopencl as cl
-
-    gate = cl.UserEvent(stream.device.driver.context)
-    stream.queue.queues.follow(stream.queue.handle, gate)
-    try:
-        yield lambda: gate.set_status(cl.command_execution_status.COMPLETE)
-    finally:
-        if gate.command_execution_status > 0:
-            gate.set_status(cl.command_execution_status.COMPLETE)
 
 
 @contextmanager

@@ -15,11 +15,11 @@ from sarek_numba import errors, execute
 from sarek_numba.errors import LaunchFailed
 from sarek_numba.execute import window
 from tests.executors import SEED, compare, has_warps
+from tests.gates import QUEUED, on_launch
 from tests.kernels.corpus import CASES
 
-OPENCL = [d.name for d in sarek.devices() if d.name.startswith("opencl")]
 PARTS = 12  # of the corpus, each launched together
-on_windows = pytest.mark.parametrize("name", OPENCL)
+on_windows = pytest.mark.parametrize("name", QUEUED)
 each_way = pytest.mark.parametrize("enabled", [True, False], ids=["window", "at once"])
 
 
@@ -108,7 +108,7 @@ def _flush_all(device, out, x):
 
 
 def _configure(device, out, x):
-    window.configure("opencl", limit=3)
+    window.configure(sarek.device(device).record.backend, limit=3)
 
 
 def _read(device, out, x):
@@ -209,12 +209,13 @@ def test_what_is_checked_is_checked_in_the_call(name):
 @on_windows
 def test_limits_and_switches(name):
     """`configure` by backend, and for all."""
-    window.configure("opencl", limit=2)
+    backend = sarek.device(name).record.backend
+    window.configure(backend, limit=2)
     out, x = pair()
     for _ in range(5):
         add.launch(out, x, grid=1, block=64, device=name)
     assert flushes() == {"full": 2}
-    window.configure("opencl", enabled=False)
+    window.configure(backend, enabled=False)
     add.launch(out, x, grid=1, block=64, device=name)
     assert window.statistics.deferred == 5
     assert flushes() == {"full": 2, "configure": 1}
@@ -350,27 +351,25 @@ def test_nothing_grows(name):
 @on_windows
 def test_a_failure_names_its_launch(name, monkeypatch):
     """The launch and the line that made it; what waited behind it runs all the same."""
-    from sarek_opencl import driver
+    calls = []
 
-    enqueue, calls = driver.enqueue, []
-
-    def failing(*arguments):
+    def failing(launch, *arguments):
         calls.append(arguments)
         if len(calls) == 2:
             raise LaunchFailed("the device did not want to")
-        return enqueue(*arguments)
+        return launch(*arguments)
 
     (out, x), other = pair(), sarek.zeros(64, np.float32)
     add.launch(other, x, grid=1, block=64, device=name)
     window.flush()
-    monkeypatch.setattr(driver, "enqueue", failing)
+    on_launch(monkeypatch, name, failing)
     add.launch(out, x, grid=1, block=64, device=name)
     neighbours.launch(other, x, grid=1, block=64, device=name)  # this one fails
     add.launch(out, x, grid=1, block=64, device=name)
     assert calls == []
     with pytest.raises(LaunchFailed) as error:
         np.asarray(out)
-    line = test_a_failure_names_its_launch.__code__.co_firstlineno + 18
+    line = test_a_failure_names_its_launch.__code__.co_firstlineno + 16
     assert str(error.value) == (
         "the device did not want to\n"
         f"  note: of the launch of kernel 'neighbours' at {__file__}:{line}"

@@ -20,6 +20,7 @@ from sarek_numba.execute import window
 from sarek_numba.runtime.cache import counters
 from sarek_numba.runtime.storage import Access, ready_key
 from sarek_numba.runtime.window import window_of
+from tests.gates import on_launch
 from tests.unit.test_fast_path import LongWay, learnt, no_long_way  # noqa: F401 # a fixture
 
 NAMES = [d.name for d in sarek.devices() if d.driver.plans and d.driver.memory]
@@ -274,27 +275,25 @@ def test_only_bytes_that_are_used_submit(name: str, no_long_way: Any) -> None:  
 
 def test_a_failure_names_its_launch(name: str, monkeypatch: Any, no_long_way: Any) -> None:  # noqa: F811
     """The kernel and the line; the other launches of the window run."""
-    from sarek_opencl import driver
+    calls: list[Any] = []
 
-    enqueue, calls = driver.enqueue, []
-
-    def failing(*arguments: Any) -> Any:
+    def failing(start: Any, *arguments: Any) -> Any:
         calls.append(arguments)
         if len(calls) == 2:
             raise LaunchFailed("the device did not want to")
-        return enqueue(*arguments)
+        return start(*arguments)
 
     y, x = pair()
     launch = learnt(axpy[1, N], y, x, 1.0, N)
     window.flush()
     no_long_way()
-    monkeypatch.setattr(driver, "enqueue", failing)
+    on_launch(monkeypatch, name, failing)
     launch(y, x, 1.0, N)
     launch(y, x, 1.0, N)  # this one fails
     launch(y, x, 1.0, N)
     with pytest.raises(LaunchFailed) as error:
         np.asarray(y)
-    line = test_a_failure_names_its_launch.__code__.co_firstlineno + 18
+    line = test_a_failure_names_its_launch.__code__.co_firstlineno + 16
     assert str(error.value) == (
         f"the device did not want to\n  note: of the launch of kernel 'axpy' at {__file__}:{line}"
     )
@@ -504,8 +503,6 @@ def test_memory_that_cannot_be_had(name: str, enabled: bool, monkeypatch: Any) -
 
 def test_full_window_that_fails(name: str, monkeypatch: Any) -> None:
     """The launch that finds the window full meets the failure of an earlier one, and is none."""
-    from sarek_opencl import driver
-
     def failing(*_: Any) -> Any:
         raise LaunchFailed("the device did not want to")
 
@@ -516,7 +513,7 @@ def test_full_window_that_fails(name: str, monkeypatch: Any) -> None:
         for _ in range(2):
             launch(y, x, 1.0, N)
         launches = counters.launches
-        monkeypatch.setattr(driver, "enqueue", failing)
+        on_launch(monkeypatch, name, failing)
         with pytest.raises(LaunchFailed, match="note: of the launch of kernel 'axpy'"):
             launch(y, x, 1.0, N)
         assert counters.launches == launches

@@ -1,0 +1,508 @@
+"""The CUDA driver and NVRTC: finding them, the calls that are made, and their errors as ours.
+
+All calls go through `Api`, so that tests put host memory and a host compiler in its place (`use`).
+Only this module sees `cuda.bindings`. Nothing is loaded before `api()`.
+
+Contexts are the primary ones, which Numba, CuPy and PyTorch share: pointers of theirs are good
+here. A thread that has no context gets it for good; one that has another gets ours for the duration
+of a call.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from sarek_numba.errors import BackendError, DeviceLost, LaunchFailed, OutOfMemory
+from sarek_numba.runtime.cache import clear_launch_cache
+from sarek_numba.runtime.device import BackendUnavailable
+
+INSTALL = "pip install 'sarek-numba[cuda]'"
+LOG_BYTES = 16384  # of the driver's compiler; what is longer is cut
+
+OUT_OF_MEMORY = 2
+INVALID_VALUE = 1
+NOT_FOUND = 500
+NOT_READY = 600
+OUT_OF_RESOURCES = 701
+STICKY = {  # after these nothing works in the context: CUDA driver API, CUresult
+    214: "an error of memory that could not be corrected",
+    220: "an error of NVLink",
+    700: "an access to an address that is no memory of the kernel",
+    702: "a kernel that ran for too long",
+    709: "the context was destroyed",
+    710: "an assertion of the kernel",
+    714: "an error of the device's stack",
+    715: "an illegal instruction",
+    716: "an access to an address that is not aligned",
+    717: "an access in the wrong address space",
+    718: "a wrong address of an instruction",
+    719: "a launch that failed",
+    721: "a launch that failed",
+}
+
+
+class CudaError(Exception):
+    """A status of a call that is no success."""
+
+    def __init__(self, code: int, name: str, text: str = "") -> None:
+        self.code = code
+        self.name = name
+        super().__init__(f"{name} ({text})" if text else name)
+
+
+class ImageError(Exception):
+    """A module that the driver does not take, with its log."""
+
+    def __init__(self, error: CudaError, log: str) -> None:
+        self.error = error
+        self.log = log
+        super().__init__(str(error))
+
+
+class Api:
+    """The calls of the driver and of NVRTC that are made. Each raises CudaError.
+
+    Devices, modules, functions, streams and events are the API's objects; contexts and addresses of
+    memory are numbers.
+    """
+
+    def __init__(self, cuda: Any, nvrtc: Any) -> None:
+        self._cuda = cuda
+        self._nvrtc = nvrtc
+
+    def check(self, result: tuple[Any, ...]) -> Any:
+        """What a call gave beside its status."""
+        status = result[0]
+        if int(status):
+            raise self.error(int(status), getattr(status, "name", str(status)))
+        return result[1] if len(result) == 2 else result[1:] or None
+
+    def error(self, code: int, name: str) -> CudaError:
+        """An error with the driver's text for it."""
+        text = b""
+        if name.startswith("CUDA"):
+            status = self._cuda.CUresult(code)
+            name = status.name
+            text = self._cuda.cuGetErrorString(status)[1] or b""
+        return CudaError(code, name, text.decode())
+
+    # --- devices ---
+
+    def start(self) -> None:
+        """Load the driver."""
+        self.check(self._cuda.cuInit(0))
+
+    def driver_version(self) -> int:
+        """Of the CUDA that the driver is for: 13000 is 13.0."""
+        return int(self.check(self._cuda.cuDriverGetVersion()))
+
+    def devices(self) -> list[Any]:
+        """All devices."""
+        count = self.check(self._cuda.cuDeviceGetCount())
+        return [self.check(self._cuda.cuDeviceGet(k)) for k in range(count)]
+
+    def device_name(self, device: Any) -> str:
+        """The product's name."""
+        name: bytes = self.check(self._cuda.cuDeviceGetName(256, device))
+        return name.split(b"\0")[0].decode(errors="replace").strip()
+
+    def device_memory(self, device: Any) -> int:
+        """Bytes of memory in all."""
+        return int(self.check(self._cuda.cuDeviceTotalMem(device)))
+
+    def attribute(self, device: Any, name: str) -> int:
+        """An attribute by its name, without the prefix."""
+        which = getattr(self._cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self.check(self._cuda.cuDeviceGetAttribute(which, device)))
+
+    # --- contexts ---
+
+    def primary_context(self, device: Any) -> int:
+        """The primary context of a device, which is kept."""
+        return int(self.check(self._cuda.cuDevicePrimaryCtxRetain(device)))
+
+    def current_context(self) -> int:
+        """That of this thread, or 0."""
+        return int(self.check(self._cuda.cuCtxGetCurrent()))
+
+    def set_context(self, context: int) -> None:
+        """Have this thread use a context."""
+        self.check(self._cuda.cuCtxSetCurrent(context))
+
+    def push_context(self, context: int) -> None:
+        """Have this thread use a context until `pop_context`."""
+        self.check(self._cuda.cuCtxPushCurrent(context))
+
+    def pop_context(self) -> None:
+        """Have this thread use the context that it used before."""
+        self.check(self._cuda.cuCtxPopCurrent())
+
+    # --- code ---
+
+    def compiler_version(self) -> tuple[int, int]:
+        """Of NVRTC."""
+        major, minor = self.check(self._nvrtc.nvrtcVersion())
+        return int(major), int(minor)
+
+    def architectures(self) -> tuple[int, ...]:
+        """Those that NVRTC compiles for, as 90."""
+        return tuple(map(int, self.check(self._nvrtc.nvrtcGetSupportedArchs())))
+
+    def compile(self, source: str, options: Sequence[str], *, ptx: bool) -> tuple[bytes, str]:
+        """Machine code or PTX, and the log; no bytes where the compiler rejects the source."""
+        nvrtc, check = self._nvrtc, self.check
+        program = check(nvrtc.nvrtcCreateProgram(source.encode(), b"sarek.cu", 0, [], []))
+        try:
+            given = [option.encode() for option in options]
+            status = nvrtc.nvrtcCompileProgram(program, len(given), given)[0]
+            log = b" " * check(nvrtc.nvrtcGetProgramLogSize(program))
+            check(nvrtc.nvrtcGetProgramLog(program, log))
+            told = log.rstrip(b"\0 \n").decode(errors="replace")
+            if int(status):
+                return b"", told or str(getattr(status, "name", status))
+            size, get = (
+                (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+                if ptx
+                else (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+            )
+            code = b" " * check(size(program))
+            check(get(program, code))
+            return code, told
+        finally:
+            nvrtc.nvrtcDestroyProgram(program)
+
+    def load(self, image: bytes) -> Any:
+        """A module of machine code or PTX. Raises ImageError with the log of the driver."""
+        option = self._cuda.CUjit_option
+        log = bytearray(LOG_BYTES)
+        options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+        values = [log, LOG_BYTES]
+        try:
+            return self.check(
+                self._cuda.cuModuleLoadDataEx(image + b"\0", len(options), options, values)
+            )
+        except CudaError as error:
+            told = bytes(log).split(b"\0")[0].decode(errors="replace").strip()
+            raise ImageError(error, told) from error
+
+    def function(self, module: Any, name: str) -> Any:
+        """A kernel of a module."""
+        return self.check(self._cuda.cuModuleGetFunction(module, name.encode()))
+
+    def function_names(self, module: Any) -> list[str]:
+        """The names of a module's kernels, as the linker has them; none from old drivers."""
+        cuda, check = self._cuda, self.check
+        if self.driver_version() < 12040:
+            return []
+        count = check(cuda.cuModuleGetFunctionCount(module))
+        functions = check(cuda.cuModuleEnumerateFunctions(count, module))
+        functions = functions if isinstance(functions, list | tuple) else [functions]
+        return [check(cuda.cuFuncGetName(function)).decode() for function in functions]
+
+    def parameter_sizes(self, function: Any) -> tuple[int, ...] | None:
+        """Bytes of each parameter; None from old drivers."""
+        if self.driver_version() < 12040:
+            return None
+        sizes: list[int] = []
+        while True:
+            try:
+                _, size = self.check(self._cuda.cuFuncGetParamInfo(function, len(sizes)))
+            except CudaError as error:
+                if error.code != INVALID_VALUE:
+                    raise
+                return tuple(sizes)
+            sizes.append(int(size))
+
+    def function_attribute(self, function: Any, name: str) -> int:
+        """An attribute by its name, without the prefix."""
+        which = getattr(self._cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+        return int(self.check(self._cuda.cuFuncGetAttribute(which, function)))
+
+    def set_function_attribute(self, function: Any, name: str, value: int) -> None:
+        """An attribute by its name, without the prefix."""
+        which = getattr(self._cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+        self.check(self._cuda.cuFuncSetAttribute(function, which, value))
+
+    @property
+    def launch(self) -> Any:
+        """The call that launches: (function, grid, block, bytes, stream, addresses, 0) beside each
+        other; it gives a tuple with the status, which is false for success."""
+        return self._cuda.cuLaunchKernel
+
+    # --- memory ---
+
+    def allocate(self, size: int) -> int:
+        """The address of so many bytes of the device's memory."""
+        return int(self.check(self._cuda.cuMemAlloc(size)))
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+        self.check(self._cuda.cuMemFree(address))
+
+    def free_memory(self) -> int:
+        """Bytes that the device has left."""
+        free, _ = self.check(self._cuda.cuMemGetInfo())
+        return int(free)
+
+    def copy_in(self, to: int, host: int, size: int, stream: Any) -> None:
+        """From the host, in a stream."""
+        self.check(self._cuda.cuMemcpyHtoDAsync(to, host, size, stream))
+
+    def copy_out(self, host: int, of: int, size: int, stream: Any) -> None:
+        """To the host, in a stream."""
+        self.check(self._cuda.cuMemcpyDtoHAsync(host, of, size, stream))
+
+    # --- streams and events ---
+
+    def stream(self) -> Any:
+        """A stream that does not wait for the default one."""
+        flag = self._cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
+        return self.check(self._cuda.cuStreamCreate(int(flag)))
+
+    def finish_stream(self, stream: Any) -> None:
+        """Wait for all that a stream was given."""
+        self.check(self._cuda.cuStreamSynchronize(stream))
+
+    def event(self, *, timed: bool) -> Any:
+        """An event; only one that is timed has a time."""
+        flags = self._cuda.CUevent_flags
+        flag = flags.CU_EVENT_DEFAULT if timed else flags.CU_EVENT_DISABLE_TIMING
+        return self.check(self._cuda.cuEventCreate(int(flag)))
+
+    def record(self, event: Any, stream: Any) -> None:
+        """Have an event happen behind all that a stream was given."""
+        self.check(self._cuda.cuEventRecord(event, stream))
+
+    def has_happened(self, event: Any) -> bool:
+        """Whether a recorded event has."""
+        result = self._cuda.cuEventQuery(event)
+        if int(result[0]) == NOT_READY:
+            return False
+        self.check(result)
+        return True
+
+    def wait_for(self, event: Any) -> None:
+        """Return when an event has happened."""
+        self.check(self._cuda.cuEventSynchronize(event))
+
+    def follow(self, stream: Any, event: Any) -> None:
+        """What a stream is given from now on begins after an event."""
+        self.check(self._cuda.cuStreamWaitEvent(stream, event, 0))
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        """Between two timed events that have happened."""
+        return float(self.check(self._cuda.cuEventElapsedTime(start, end)))
+
+
+# --- finding it -----------------------------------------------------------------------------------
+
+_lock = threading.RLock()
+_api: Api | None = None
+
+
+def api() -> Api:
+    """The API with the driver loaded. Raises BackendUnavailable with what helps."""
+    global _api
+    with _lock:
+        if _api is None:
+            _api = _load()
+        return _api
+
+
+def use(replacement: Api | None) -> None:
+    """Have another API, as tests do; None is what the machine has."""
+    global _api
+    with _lock:
+        _api = replacement
+
+
+def _load() -> Api:
+    try:
+        from cuda.bindings import driver as cuda
+        from cuda.bindings import nvrtc
+    except Exception as error:  # a part that is missing shows in many ways
+        raise BackendUnavailable(
+            f"cuda-bindings cannot be imported ({type(error).__name__}: {error}); {INSTALL}"
+        ) from error
+    return opened(cuda, nvrtc)
+
+
+def opened(cuda: ModuleType | Any, nvrtc: ModuleType | Any) -> Api:
+    """The API of two modules, whose libraries are loaded. Raises BackendUnavailable."""
+    made = Api(cuda, nvrtc)
+    try:
+        made.start()
+        version = made.driver_version()
+    except CudaError as error:
+        reason = "there is no CUDA device" if error.code == 100 else f"cuInit failed: {error}"
+        raise BackendUnavailable(f"{reason}; nvidia-smi tells whether the driver runs") from error
+    except Exception as error:
+        raise BackendUnavailable(
+            f"NVIDIA's driver cannot be loaded ({_short(error)}); apt-get install nvidia-driver, or "
+            "as your system has it"
+        ) from error
+    try:
+        compiler = made.compiler_version()
+    except Exception as error:
+        raise BackendUnavailable(
+            f"NVRTC cannot be loaded ({_short(error)}); pip install "
+            f"'nvidia-cuda-nvrtc=={version // 1000}.*'"
+        ) from error
+    if compiler[0] > version // 1000:
+        raise BackendUnavailable(
+            f"NVRTC {compiler[0]}.{compiler[1]} is for a newer driver than that of CUDA "
+            f"{shown(version)}; {_older(version // 1000)}"
+        )
+    return made
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def _older(major: int) -> str:
+    suffix = "" if major >= 13 else f"-cu{major}"
+    wanted = f"'nvidia-cuda-nvrtc{suffix}=={major}.*'"
+    return f"pip install 'cuda-bindings=={major}.*' {wanted}"
+
+
+def shown(version: int) -> str:
+    """A version as 12.6."""
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+# --- forked processes -----------------------------------------------------------------------------
+
+_is_lost = False
+
+
+def _after_fork() -> None:
+    """The driver does not work in a child: every launch is to find that out."""
+    global _is_lost
+    _is_lost = _api is not None
+    if _is_lost:
+        clear_launch_cache()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# --- one device -----------------------------------------------------------------------------------
+
+
+class Access:
+    """The context of one device. As a context manager it is that of the thread meanwhile.
+
+    `lost` is what took the device away, in words.
+    """
+
+    def __init__(self, api: Api, device: Any, name: str) -> None:
+        self.api = api
+        self.device = device
+        self.name = name
+        self.launch = api.launch
+        self.lost: str | None = None
+        self._context = 0
+        self._opening = threading.RLock()
+
+    def refuse_lost(self) -> None:
+        """Raise DeviceLost where nothing works any more."""
+        if _is_lost:
+            raise DeviceLost(
+                f"{self.name} was opened before this process was forked, and CUDA does not work in "
+                "forked processes\n"
+                '  hint: multiprocessing.set_start_method("spawn"), or launch on the device '
+                "'native'"
+            )
+        if self.lost is not None:
+            raise DeviceLost(self.lost)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing works any more."""
+        return _is_lost or self.lost is not None
+
+    @property
+    def context(self) -> int:
+        """The primary context."""
+        if not self._context:
+            with self._opening:
+                if not self._context:
+                    self._context = self.api.primary_context(self.device)
+        return self._context
+
+    def enter(self) -> bool:
+        """Have the thread use the context; whether `leave` has to be called."""
+        context, api = self.context, self.api
+        current = api.current_context()
+        if current == context:
+            return False
+        if not current:
+            api.set_context(context)
+            return False
+        api.push_context(context)
+        return True
+
+    def leave(self) -> None:
+        """Have the thread use the context that it used before."""
+        self.api.pop_context()
+
+
+class check:  # noqa: N801 # it is used as a function
+    """Turn an error of the driver during `action` into the error of this package; bytes `asked`.
+
+    The device's context is that of the thread meanwhile.
+    """
+
+    __slots__ = ("_access", "_action", "_asked", "_pushed")
+
+    def __init__(self, action: str, access: Access, asked: int = 0) -> None:
+        self._action = action
+        self._access = access
+        self._asked = asked
+        self._pushed = False
+
+    def __enter__(self) -> None:
+        self._access.refuse_lost()
+        try:
+            self._pushed = self._access.enter()
+        except CudaError as error:
+            raise failure(error, "opening a context", self._access) from error
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            if isinstance(error, CudaError):
+                raise failure(error, self._action, self._access, self._asked) from error
+        finally:
+            if self._pushed:
+                self._access.leave()
+
+
+def failure(error: CudaError, action: str, access: Access, asked: int = 0) -> BackendError:
+    """The error of this package for an error of the driver."""
+    message = f"{action} on {access.name} failed: {error}"
+    if error.code in STICKY:
+        if access.lost is None:
+            access.lost = (
+                f"{access.name} was lost: {action} failed with {error.name}: {STICKY[error.code]}; "
+                "nothing of CUDA works in this process any more\n"
+                "  hint: run the launch on the device 'interpreter', which says what is wrong with "
+                "it; then start the program again"
+            )
+        return DeviceLost(access.lost)
+    if error.code == OUT_OF_MEMORY:
+        free = _free(access)
+        return OutOfMemory(f"{message}: {asked} bytes, and {free} are free", asked, free)
+    return LaunchFailed(message) if "launch" in action else BackendError(message)
+
+
+def _free(access: Access) -> int:
+    try:
+        return access.api.free_memory()
+    except CudaError:
+        return 0

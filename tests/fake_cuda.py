@@ -1,0 +1,396 @@
+"""A CUDA driver for tests: host memory is the device's, and a host compiler makes the kernels.
+
+`FakeApi` has the calls of `sarek_cuda.driver.Api`. Streams are lazy: what they are given is done
+when somebody asks for it, in an order that nothing but waiting, events and gates decide, so that a
+runtime which forgets to wait finds that its data is not there. `fail` has a call fail, `lose` has
+every call fail from the next launch on, as after an access to no memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import re
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sarek_cuda import driver
+from sarek_cuda.driver import Api, CudaError, ImageError
+
+_HEADER = Path(__file__).with_name("fake_cuda.h")
+_KERNEL = re.compile(r'(?:extern "C" )?__global__ void\s+(\w+)\s*\(')
+_DYNAMIC = re.compile(r"extern __shared__ ([^;\n]+?) ?(\w+)\[\];")
+_MAGIC = b"fake cubin\n"
+_FREE, _GUARD = 0xDD, 64  # what memory is filled with, and bytes behind it
+
+ATTRIBUTES = {
+    "COMPUTE_CAPABILITY_MAJOR": 9,
+    "COMPUTE_CAPABILITY_MINOR": 0,
+    "MAX_THREADS_PER_BLOCK": 1024,
+    "MAX_BLOCK_DIM_X": 1024,
+    "MAX_BLOCK_DIM_Y": 1024,
+    "MAX_BLOCK_DIM_Z": 64,
+    "MAX_GRID_DIM_X": 2**31 - 1,
+    "MAX_GRID_DIM_Y": 65535,
+    "MAX_GRID_DIM_Z": 65535,
+    "MAX_SHARED_MEMORY_PER_BLOCK": 48 << 10,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 227 << 10,
+    "WARP_SIZE": 32,
+}
+CONTEXT = 0xC0DE
+INVALID_CONTEXT = CudaError(201, "CUDA_ERROR_INVALID_CONTEXT")
+
+
+class FakeEvent:
+    """It has happened when what was recorded last has."""
+
+    def __init__(self, timed: bool) -> None:
+        self.timed = timed
+        self.recorded = self.happened = 0
+        self.at = 0.0
+
+
+class FakeStream:
+    """What was given and is not done."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Callable[[], bool]] = deque()
+
+
+class FakeFunction:
+    """A kernel of a library of the host."""
+
+    def __init__(self, library: ctypes.CDLL, name: str) -> None:
+        self.name = name
+        self.run = getattr(library, f"fake_launch_{name}")
+        self.shared = 48 << 10
+        self.attributes = {"MAX_THREADS_PER_BLOCK": 1024, "NUM_REGS": 16}
+        sizes = (ctypes.c_int * 512)()
+        count = getattr(library, f"fake_sizes_{name}")(sizes)
+        self.sizes = tuple(sizes[:count])
+
+
+class FakeModule:
+    """A library of the host, from the bytes of one."""
+
+    def __init__(self, image: bytes) -> None:
+        head, _, code = image.removeprefix(_MAGIC).partition(b"\n")
+        self.names: list[str] = json.loads(head)
+        with tempfile.NamedTemporaryFile(suffix=".so") as file:
+            file.write(code)
+            file.flush()
+            self.library = ctypes.CDLL(file.name)
+
+
+class FakeApi(Api):
+    """One device, and calls of every name of `Api`. `calls` counts them."""
+
+    def __init__(self, devices: int = 1, memory: int = 1 << 30) -> None:
+        self.calls: Counter[str] = Counter()
+        self.failures: dict[str, deque[CudaError]] = {}
+        self.broken: CudaError | None = None
+        self.size = memory
+        self.memory: dict[int, np.ndarray[Any, Any]] = {}
+        self.streams: list[FakeStream] = []
+        self.attributes = dict(ATTRIBUTES)
+        self._count = devices
+        self._lose: CudaError | None = None
+        self._lock = threading.RLock()
+        self._contexts = threading.local()
+
+    # --- for tests ---
+
+    def fail(self, call: str, code: int, name: str, times: int = 1) -> None:
+        """Have the next calls of a name fail."""
+        self.failures.setdefault(call, deque()).extend([CudaError(code, name)] * times)
+
+    def lose(self, code: int = 700, name: str = "CUDA_ERROR_ILLEGAL_ADDRESS") -> None:
+        """Have the next launch break the context when it runs."""
+        self._lose = CudaError(code, name)
+
+    def mend(self) -> None:
+        """As a new process finds it."""
+        self.broken = self._lose = None
+        self.failures.clear()
+        for stream in self.streams:
+            stream.waiting.clear()
+
+    def gate(self, stream: FakeStream) -> Callable[[], None]:
+        """Have a stream wait for a call of what is given."""
+        opened = threading.Event()
+        with self._lock:
+            stream.waiting.append(opened.is_set)
+        return opened.set
+
+    def _call(self, name: str, *, context: bool = True) -> None:
+        with self._lock:
+            self.calls[name] += 1
+            if self.broken is not None:
+                raise self.broken
+            failures = self.failures.get(name)
+            if failures:
+                raise failures.popleft()
+        if context and not self._stack:
+            raise INVALID_CONTEXT
+
+    @property
+    def _stack(self) -> list[int]:
+        if not hasattr(self._contexts, "stack"):
+            self._contexts.stack = []
+        stack: list[int] = self._contexts.stack
+        return stack
+
+    # --- devices and contexts ---
+
+    def start(self) -> None:
+        self._call("start", context=False)
+
+    def driver_version(self) -> int:
+        return 13000
+
+    def devices(self) -> list[Any]:
+        return list(range(self._count))
+
+    def device_name(self, device: Any) -> str:
+        return "Fake of host memory"
+
+    def device_memory(self, device: Any) -> int:
+        return self.size
+
+    def attribute(self, device: Any, name: str) -> int:
+        return self.attributes[name]
+
+    def primary_context(self, device: Any) -> int:
+        self._call("primary_context", context=False)
+        return CONTEXT + int(device)
+
+    def current_context(self) -> int:
+        self._call("current_context", context=False)
+        return self._stack[-1] if self._stack else 0
+
+    def set_context(self, context: int) -> None:
+        self._call("set_context", context=False)
+        self._stack[-1:] = [context]
+
+    def push_context(self, context: int) -> None:
+        self._call("push_context", context=False)
+        self._stack.append(context)
+
+    def pop_context(self) -> None:
+        self.calls["pop_context"] += 1
+        self._stack.pop()
+
+    # --- code ---
+
+    def compiler_version(self) -> tuple[int, int]:
+        return 13, 0
+
+    def architectures(self) -> tuple[int, ...]:
+        return (75, 80, 90)
+
+    def compile(self, source: str, options: Any, *, ptx: bool) -> tuple[bytes, str]:
+        self._call("compile", context=False)
+        names = _KERNEL.findall(source)
+        meets = "true" if "__syncthreads" in source else "false"
+        text = "\n".join(
+            [
+                f'#include "{_HEADER}"',
+                "#line 1",
+                _DYNAMIC.sub(r"static \1 \2[FAKE_DYNAMIC_BYTES / sizeof(\1)];", source),
+                *(f"FAKE_KERNEL({name}, {meets})" for name in names),
+            ]
+        )
+        code, log = _compiled(text)
+        return (_MAGIC + json.dumps(names).encode() + b"\n" + code if code else b""), log
+
+    def load(self, image: bytes) -> Any:
+        self._call("load")
+        if not image.startswith(_MAGIC):
+            error = CudaError(218, "CUDA_ERROR_INVALID_PTX")
+            raise ImageError(error, "ptxas application ptx input, line 1; fatal: no PTX")
+        return FakeModule(image)
+
+    def function(self, module: FakeModule, name: str) -> Any:
+        self._call("function")
+        if name not in module.names:
+            raise CudaError(driver.NOT_FOUND, "CUDA_ERROR_NOT_FOUND")
+        return FakeFunction(module.library, name)
+
+    def function_names(self, module: FakeModule) -> list[str]:
+        return module.names
+
+    def parameter_sizes(self, function: FakeFunction) -> tuple[int, ...] | None:
+        return function.sizes
+
+    def function_attribute(self, function: FakeFunction, name: str) -> int:
+        return function.attributes[name]
+
+    def set_function_attribute(self, function: FakeFunction, name: str, value: int) -> None:
+        self._call("set_function_attribute")
+        assert name == "MAX_DYNAMIC_SHARED_SIZE_BYTES"
+        function.shared = value
+
+    @property
+    def launch(self) -> Any:
+        return self._launch
+
+    def _launch(self, function: FakeFunction, *given: Any) -> tuple[int]:
+        *sizes, shared, stream, address, extra = given
+        self._call("launch")
+        if shared > function.shared or extra:
+            raise CudaError(driver.INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE")
+        count = len(function.sizes)
+        words, addresses = (ctypes.c_uint64 * count)(), (ctypes.c_void_p * count)()
+        for k, size in enumerate(function.sizes):
+            source = ctypes.c_uint64.from_address(address + 8 * k).value
+            addresses[k] = ctypes.addressof(words) + 8 * k
+            ctypes.memmove(ctypes.addressof(words) + 8 * k, source, size)
+
+        def run() -> None:
+            if self._lose is not None:
+                self.broken, self._lose = self._lose, None
+                raise self.broken
+            function.run((ctypes.c_uint * 6)(*sizes), addresses)
+            words[:0]  # alive until now
+
+        self._add(stream, run)
+        return (0,)
+
+    # --- memory ---
+
+    def allocate(self, size: int) -> int:
+        self._call("allocate")
+        assert size, "the driver refuses nothing at all"
+        with self._lock:
+            if size > self.free_memory():
+                raise CudaError(driver.OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY")
+            room = np.full(size + 256, _FREE, np.uint8)
+            address = -(-room.ctypes.data // 256) * 256
+            self.memory[address] = room
+            return address
+
+    def free(self, address: int) -> None:
+        self._call("free")
+        with self._lock:
+            self.advance()
+            self.memory.pop(address)[:] = _FREE
+
+    def free_memory(self) -> int:
+        with self._lock:
+            return self.size - sum(room.size - 256 for room in self.memory.values())
+
+    def copy_in(self, to: int, host: int, size: int, stream: Any) -> None:
+        self._call("copy_in")
+        self._add(stream, lambda: ctypes.memmove(to, host, size))
+
+    def copy_out(self, host: int, of: int, size: int, stream: Any) -> None:
+        self._call("copy_out")
+        self._add(stream, lambda: ctypes.memmove(host, of, size))
+
+    # --- streams and events ---
+
+    def _add(self, stream: FakeStream, do: Callable[[], Any]) -> None:
+        def once() -> bool:
+            do()
+            return True
+
+        with self._lock:
+            stream.waiting.append(once)
+
+    def advance(self) -> None:
+        """Do all that can be done."""
+        with self._lock:
+            moved = True
+            while moved:
+                moved = False
+                for stream in self.streams:
+                    while stream.waiting and stream.waiting[0]():
+                        stream.waiting.popleft()
+                        moved = True
+
+    def _until(self, done: Callable[[], bool]) -> None:
+        while True:
+            self.advance()
+            if done():
+                return
+            time.sleep(0.001)
+
+    def stream(self) -> Any:
+        self._call("stream")
+        with self._lock:
+            self.streams.append(FakeStream())
+            return self.streams[-1]
+
+    def finish_stream(self, stream: FakeStream) -> None:
+        self._call("finish_stream")
+        with self._lock:
+            last = stream.waiting[-1] if stream.waiting else None
+        self._until(lambda: last is None or last not in stream.waiting)
+
+    def event(self, *, timed: bool) -> Any:
+        self._call("event")
+        return FakeEvent(timed)
+
+    def record(self, event: FakeEvent, stream: FakeStream) -> None:
+        self._call("record")
+        event.recorded += 1
+        number = event.recorded
+
+        def happen() -> None:
+            event.happened = max(event.happened, number)
+            event.at = time.perf_counter()
+
+        self._add(stream, happen)
+
+    def has_happened(self, event: FakeEvent) -> bool:
+        self._call("has_happened")
+        self.advance()
+        return event.happened >= event.recorded
+
+    def wait_for(self, event: FakeEvent) -> None:
+        self._call("wait_for")
+        number = event.recorded
+        self._until(lambda: event.happened >= number)
+
+    def follow(self, stream: FakeStream, event: FakeEvent) -> None:
+        self._call("follow")
+        number = event.recorded
+        with self._lock:
+            stream.waiting.append(lambda: event.happened >= number)
+
+    def elapsed_ms(self, start: FakeEvent, end: FakeEvent) -> float:
+        self._call("elapsed_ms")
+        assert start.timed
+        assert end.timed
+        return (end.at - start.at) * 1e3
+
+
+def _compiled(text: str) -> tuple[bytes, str]:
+    """A library of the host and the compiler's log; kept for the next process of these tests."""
+    digest = hashlib.sha256((text + _HEADER.read_text()).encode()).hexdigest()
+    folder = Path(tempfile.gettempdir()) / "sarek-fake-cuda"
+    folder.mkdir(exist_ok=True)
+    kept = folder / digest
+    if kept.exists():
+        return kept.read_bytes(), ""
+    with tempfile.TemporaryDirectory() as place:
+        source, library = Path(place, "sarek.cpp"), Path(place, "sarek.so")
+        source.write_text(text)
+        command = ["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fwrapv"]
+        options = ["-fno-strict-aliasing", "-ffp-contract=off", "-o", str(library), str(source)]
+        done = subprocess.run([*command, *options], capture_output=True, text=True)
+        if done.returncode:
+            return b"", done.stderr
+        written = kept.with_suffix(f".{threading.get_ident()}.{time.time_ns()}")
+        written.write_bytes(library.read_bytes())
+        written.replace(kept)
+        return kept.read_bytes(), ""
