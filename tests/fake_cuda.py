@@ -30,7 +30,7 @@ _HEADER = Path(__file__).with_name("fake_cuda.h")
 _KERNEL = re.compile(r'(?:extern "C" )?__global__ void\s+(\w+)\s*\(')
 _DYNAMIC = re.compile(r"extern __shared__ ([^;\n]+?) ?(\w+)\[\];")
 _MAGIC = b"fake cubin\n"
-_FREE, _GUARD = 0xDD, 64  # what memory is filled with, and bytes behind it
+_FREE = 0xDD  # what memory is filled with
 
 ATTRIBUTES = {
     "COMPUTE_CAPABILITY_MAJOR": 9,
@@ -44,6 +44,7 @@ ATTRIBUTES = {
     "MAX_GRID_DIM_Z": 65535,
     "MAX_SHARED_MEMORY_PER_BLOCK": 48 << 10,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 227 << 10,
+    "MAX_REGISTERS_PER_BLOCK": 65536,
     "WARP_SIZE": 32,
 }
 CONTEXT = 0xC0DE
@@ -100,10 +101,12 @@ class FakeApi(Api):
         self.broken: CudaError | None = None
         self.size = memory
         self.memory: dict[int, np.ndarray[Any, Any]] = {}
+        self.host: dict[int, np.ndarray[Any, Any]] = {}
         self.streams: list[FakeStream] = []
         self.attributes = dict(ATTRIBUTES)
         self._count = devices
         self._lose: CudaError | None = None
+        self.status = CudaError(0, "CUDA_SUCCESS")
         self._lock = threading.RLock()
         self._contexts = threading.local()
 
@@ -148,6 +151,9 @@ class FakeApi(Api):
             self._contexts.stack = []
         stack: list[int] = self._contexts.stack
         return stack
+
+    def error(self, code: int, name: str) -> CudaError:
+        return self.status if self.status.code == code else CudaError(code, name)
 
     # --- devices and contexts ---
 
@@ -245,9 +251,13 @@ class FakeApi(Api):
 
     def _launch(self, function: FakeFunction, *given: Any) -> tuple[int]:
         *sizes, shared, stream, address, extra = given
-        self._call("launch")
+        try:
+            self._call("launch")
+        except CudaError as error:  # this call gives its status
+            self.status = error
+            return (error.code,)
         if shared > function.shared or extra:
-            raise CudaError(driver.INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE")
+            return (driver.INVALID_VALUE,)
         count = len(function.sizes)
         words, addresses = (ctypes.c_uint64 * count)(), (ctypes.c_void_p * count)()
         for k, size in enumerate(function.sizes):
@@ -283,6 +293,16 @@ class FakeApi(Api):
         with self._lock:
             self.advance()
             self.memory.pop(address)[:] = _FREE
+
+    def allocate_host(self, size: int) -> int:
+        self._call("allocate_host")
+        room = np.full(size, _FREE, np.uint8)
+        self.host[room.ctypes.data] = room
+        return int(room.ctypes.data)
+
+    def free_host(self, address: int) -> None:
+        self._call("free_host")
+        del self.host[address]
 
     def free_memory(self) -> int:
         with self._lock:

@@ -243,6 +243,15 @@ class Api:
         """Give memory back."""
         self.check(self._cuda.cuMemFree(address))
 
+    def allocate_host(self, size: int) -> int:
+        """The address of so many page-locked bytes of the host, for all devices."""
+        flags = self._cuda.CU_MEMHOSTALLOC_PORTABLE
+        return int(self.check(self._cuda.cuMemHostAlloc(size, flags)))
+
+    def free_host(self, address: int) -> None:
+        """Give page-locked memory back."""
+        self.check(self._cuda.cuMemFreeHost(address))
+
     def free_memory(self) -> int:
         """Bytes that the device has left."""
         free, _ = self.check(self._cuda.cuMemGetInfo())
@@ -342,8 +351,8 @@ def opened(cuda: ModuleType | Any, nvrtc: ModuleType | Any) -> Api:
         raise BackendUnavailable(f"{reason}; nvidia-smi tells whether the driver runs") from error
     except Exception as error:
         raise BackendUnavailable(
-            f"NVIDIA's driver cannot be loaded ({_short(error)}); apt-get install nvidia-driver, or "
-            "as your system has it"
+            f"NVIDIA's driver cannot be loaded ({_short(error)}); apt-get install nvidia-driver, "
+            "or as your system has it"
         ) from error
     try:
         compiler = made.compiler_version()

@@ -73,7 +73,7 @@ class CudaExternal:
         shown = ", ".join(sorted(names)) or "none that the driver tells"
         raise InvalidArgument(
             f"the source has {'several kernels' if known else 'no kernel'} '{self._name}'\n"
-            f"  hint: it has {shown}; extern \"C\" keeps a name as it is written"
+            f'  hint: it has {shown}; extern "C" keeps a name as it is written'
         )
 
     def launch(
@@ -81,7 +81,7 @@ class CudaExternal:
     ) -> None:
         """See `sarek_numba.runtime.languages.External`."""
         mark = self.enqueue(self._owner.stream, grid, block, shared_bytes, arguments)
-        self._owner.queues.wait(mark)
+        self._owner.streams.wait(mark)
 
     def enqueue(
         self,

@@ -16,6 +16,7 @@ import numpy as np
 from sarek_cuda import driver
 from sarek_numba.runtime.allocator import Allocator
 from sarek_numba.runtime.device import Bytes
+from sarek_numba.runtime.pinned import PinnedMemory
 
 if TYPE_CHECKING:
     from sarek_cuda.runtime import CudaDriver
@@ -77,11 +78,13 @@ class CudaMemory:
     """See `sarek_numba.runtime.device.DeviceMemory`."""
 
     allocator: Allocator | None
+    pinned: PinnedMemory | None
 
     def __init__(self, owner: CudaDriver) -> None:
         self._owner = owner
         self._allocator = Allocator(self._allocate, self._free)
         self.allocator = self._allocator
+        self.pinned = PinnedMemory(self._allocate_pinned, self._release_pinned)
 
     def hold(self, memory: Bytes) -> Held:
         """Memory of the device; of no bytes too."""
@@ -96,6 +99,17 @@ class CudaMemory:
         access = self._owner.access
         with driver.check("freeing memory", access):
             access.api.free(address)
+
+    def _allocate_pinned(self, size: int) -> tuple[int, int]:
+        access = self._owner.access
+        with driver.check("allocating page-locked memory", access, size):
+            address = access.api.allocate_host(size)
+        return address, address
+
+    def _release_pinned(self, address: int) -> None:
+        access = self._owner.access
+        with driver.check("freeing page-locked memory", access):
+            access.api.free_host(address)
 
     def send(self, buffer: Held, first: int, last: int) -> None:
         """From the host."""

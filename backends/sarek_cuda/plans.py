@@ -99,6 +99,7 @@ class _Launches:
         function.check(plan.block)
         with driver.check("preparing a launch", owner.access):
             function.allow_shared(plan.shared_bytes)
+        self._give = function.give
         self._head = (function.raw, *plan.grid, *plan.block, plan.shared_bytes)
 
     def ready(self, packed: bytes, values: Sequence[Any], queue: WorkQueue | None) -> _Ready | None:
@@ -141,8 +142,8 @@ class _Launches:
         owner = self.owner
         access, stream = owner.access, owner.stream
         with driver.check("a launch", access):
-            access.api.check(access.launch(*self._head, stream.raw, ready.address, 0))
-            return owner.queues.launched(stream)
+            self._give((*self._head, stream.raw, ready.address, 0))
+            return owner.streams.launched(stream)
 
 
 def _make_room(window: Window) -> None:

@@ -15,6 +15,7 @@ from sarek_numba.capability import (
     Fact,
     Limits,
     Verdict,
+    host_facts,
 )
 from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
@@ -33,12 +34,17 @@ _FEATURES = {
     "warp": "__shfl_sync: CUDA C++ Programming Guide, warp shuffle functions; lanes follow the "
     "linear index in the block (thread hierarchy)",
 }
+_STREAMS = Fact(
+    Verdict.AVAILABLE,
+    CapabilityKind.STRUCTURAL,
+    "CUDA driver API, sections on stream and event management",
+)
 _INTEGERS = "C++17 integers of this width; what C++ leaves open is guarded, by construction"
 _FLOATS = {
-    Scalar.FLOAT32: "CUDA C++ Programming Guide, standard functions: + - * are IEEE 754, / and sqrt "
-    "with --prec-div=true --prec-sqrt=true --ftz=false; --fmad=false contracts nothing",
-    Scalar.FLOAT64: "CUDA C++ Programming Guide, standard functions: + - * / and sqrt are IEEE 754; "
-    "--fmad=false contracts nothing",
+    Scalar.FLOAT32: "CUDA C++ Programming Guide, standard functions: + - * are IEEE 754, / and "
+    "sqrt with --prec-div=true --prec-sqrt=true --ftz=false; --fmad=false contracts nothing",
+    Scalar.FLOAT64: "CUDA C++ Programming Guide, standard functions: + - * / and sqrt are IEEE "
+    "754; --fmad=false contracts nothing",
 }
 _OTHER_FLOATS = "computed in float32 and rounded once, by construction"
 _ATOMIC = "CUDA C++ Programming Guide, atomic functions"
@@ -125,6 +131,7 @@ def record_of(api: Api, device: Any, name: str) -> DeviceRecord:
             argument_bytes=_LARGE_ARGUMENTS if large else 4096,
             warp_width=attribute("WARP_SIZE"),
             thread_local_bytes=LOCAL_BYTES,
+            registers=attribute("MAX_REGISTERS_PER_BLOCK"),
         ),
         facts=facts(),
     )
@@ -155,4 +162,4 @@ def facts() -> dict[Capability, Fact]:
         for space in (MemSpace.GLOBAL, MemSpace.SHARED):
             fact = Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, evidence)
             found[Capability("atomic", scalar, op, space)] = fact
-    return found
+    return found | host_facts(_STREAMS)

@@ -76,6 +76,23 @@ class Function:
                 )
                 self._shared = size
 
+    def give(self, given: tuple[Any, ...]) -> None:
+        """One call of `Api.launch`. The context is current. Raises CudaError, InvalidDimensions."""
+        access = self.owner.access
+        result = access.launch(*given)
+        if not result[0]:
+            return
+        try:
+            access.api.check(result)
+        except driver.CudaError as error:
+            if error.code != driver.OUT_OF_RESOURCES:
+                raise
+            x, y, z = given[4:7]
+            raise InvalidDimensions(
+                f"{self.owner.record.name} has too few registers for a block of {x * y * z} "
+                f"threads of this kernel, which uses {self._registers} a thread ({error.name})"
+            ) from error
+
     def start(
         self, handle: Stream, grid: Dimensions, block: Dimensions, size: int, arguments: Any
     ) -> Mark:
@@ -84,10 +101,9 @@ class Function:
         access = owner.access
         with driver.check("a launch", access):
             self.allow_shared(size)
-            start = owner.queues.begin(handle)
-            given = (self.raw, *grid, *block, size, handle.raw, ready.address, 0)
-            access.api.check(access.launch(*given))
-            return owner.queues.launched(handle, start)
+            start = owner.streams.begin(handle)
+            self.give((self.raw, *grid, *block, size, handle.raw, ready.address, 0))
+            return owner.streams.launched(handle, start)
 
 
 class CudaProgram:
@@ -123,7 +139,7 @@ class CudaProgram:
         if 0 in grid or 0 in block:
             return
         mark = self.enqueue(self._owner.stream, grid, block, shared_bytes, arguments)
-        self._owner.queues.wait(mark)
+        self._owner.streams.wait(mark)
 
     def check(self, block: Dimensions) -> None:
         """See `sarek_numba.runtime.device.QueuedProgram`."""
@@ -145,10 +161,6 @@ class CudaProgram:
 class CudaDriver:
     """One CUDA device. Its context and streams are made at the first use."""
 
-    memory: DeviceMemory | None
-    externals: Externals | None
-    plans: Plans | None
-
     def __init__(self, api: driver.Api, device: Any, name: str) -> None:
         self.access = driver.Access(api, device, name)
         self.architecture = architecture_for(capability_of(api, device), api.architectures())
@@ -158,10 +170,11 @@ class CudaDriver:
         )
         self.options = options_for(self.architecture)
         self._memory = CudaMemory(self)
-        self.memory = self._memory
-        self.externals = CudaExternals(self)
-        self.queues = CudaQueues(self)
-        self.plans = CudaPlans(self)
+        self.memory: DeviceMemory | None = self._memory
+        self.externals: Externals | None = CudaExternals(self)
+        self.streams = CudaQueues(self)
+        self.queues: Queues | None = self.streams
+        self.plans: Plans | None = CudaPlans(self)
         self._programs: dict[str, CudaProgram] = {}
         self._lock = threading.RLock()
         self._compiling = threading.Lock()
@@ -173,7 +186,7 @@ class CudaDriver:
         """That of launches without a stream."""
         if self._stream is None:
             with self._lock:
-                self._stream = self._stream or self.queues.stream(each=False)
+                self._stream = self._stream or self.streams.stream(each=False)
         return self._stream
 
     @property
@@ -181,7 +194,7 @@ class CudaDriver:
         """That of copies between host and device."""
         if self._copies is None:
             with self._lock:
-                self._copies = self._copies or self.queues.stream(each=False)
+                self._copies = self._copies or self.streams.stream(each=False)
         return self._copies
 
     def prepare(self, kernel: Kernel) -> CudaProgram:

@@ -503,6 +503,7 @@ def test_memory_that_cannot_be_had(name: str, enabled: bool, monkeypatch: Any) -
 
 def test_full_window_that_fails(name: str, monkeypatch: Any) -> None:
     """The launch that finds the window full meets the failure of an earlier one, and is none."""
+
     def failing(*_: Any) -> Any:
         raise LaunchFailed("the device did not want to")
 
