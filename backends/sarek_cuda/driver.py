@@ -358,8 +358,7 @@ def opened(cuda: ModuleType | Any, nvrtc: ModuleType | Any) -> Api:
         compiler = made.compiler_version()
     except Exception as error:
         raise BackendUnavailable(
-            f"NVRTC cannot be loaded ({_short(error)}); pip install "
-            f"'nvidia-cuda-nvrtc=={version // 1000}.*'"
+            f"NVRTC cannot be loaded ({_short(error)}); pip install {_nvrtc(version // 1000)}"
         ) from error
     if compiler[0] > version // 1000:
         raise BackendUnavailable(
@@ -374,9 +373,13 @@ def _short(error: Exception) -> str:
 
 
 def _older(major: int) -> str:
+    return f"pip install 'cuda-bindings=={major}.*' {_nvrtc(major)}"
+
+
+def _nvrtc(major: int) -> str:
+    """The package that has NVRTC of a version of CUDA."""
     suffix = "" if major >= 13 else f"-cu{major}"
-    wanted = f"'nvidia-cuda-nvrtc{suffix}=={major}.*'"
-    return f"pip install 'cuda-bindings=={major}.*' {wanted}"
+    return f"'nvidia-cuda-nvrtc{suffix}=={major}.*'"
 
 
 def shown(version: int) -> str:

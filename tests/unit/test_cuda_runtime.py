@@ -139,7 +139,7 @@ def _missing(*_: Any) -> Any:
         ({"cuInit": _missing}, {}, "driver cannot be loaded .*dlopen.*nvidia-driver"),
         ({"cuInit": (_Status(100),)}, {}, "there is no CUDA device; nvidia-smi"),
         ({"cuInit": (_Status(999),)}, {}, r"cuInit failed: CUDA_ERROR_NO_DEVICE \(in words\)"),
-        ({"cuInit": (0,)}, {"nvrtcVersion": _missing}, "pip install 'nvidia-cuda-nvrtc==12"),
+        ({"cuInit": (0,)}, {"nvrtcVersion": _missing}, "pip install 'nvidia-cuda-nvrtc-cu12==12"),
         ({"cuInit": (0,)}, {"nvrtcVersion": (0, 13, 1)}, "newer driver than that of CUDA 12.4"),
     ],
 )
@@ -332,6 +332,15 @@ def test_the_context_of_another_device_is_restored(device: Device, api: FakeApi)
 
 
 # --- launches -------------------------------------------------------------------------------------
+
+
+def test_the_fake_is_lazy(device: Device, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A positive control: a runtime that does not wait is found out."""
+    out, x = pair()
+    for call in ("finish_stream", "advance"):
+        monkeypatch.setattr(FakeApi, call, lambda *_: None)
+    launch(device, out, x)
+    assert (np.asarray(out) == 0).all()
 
 
 @pytest.mark.parametrize("size", [4 * N, 48 << 10, 100 << 10])
