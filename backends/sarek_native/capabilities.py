@@ -36,6 +36,9 @@ _CONSTRUCTION = Fact(
 _AT_ONCE = Fact(
     Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, "by construction: work is done when it is given"
 )
+_NO_MATRICES = Fact(
+    Verdict.UNAVAILABLE, CapabilityKind.STRUCTURAL, "by construction: no code is generated for them"
+)
 _ATOMIC_SCALARS = tuple(
     Scalar(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")
 )
@@ -74,6 +77,7 @@ def facts() -> dict[Capability, Fact]:
             found[Capability("atomic", scalar, op, space)] = _CONSTRUCTION
     for feature in ("shared", "dynamic_shared", "barrier", "warp", "print"):
         found[Capability(feature)] = _CONSTRUCTION
+    found[Capability("coopmat")] = _NO_MATRICES
     return found | host_facts(_AT_ONCE)
 
 

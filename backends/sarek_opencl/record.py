@@ -119,9 +119,15 @@ def _facts(device: Any) -> dict[Capability, Fact]:
         fact = _atomic_fact(device, op, scalar)
         for space in (MemSpace.GLOBAL, MemSpace.SHARED):
             facts[Capability("atomic", scalar, op, space)] = fact
+    facts[Capability("coopmat")] = _NO_MATRICES
     return facts | host_facts(_QUEUES)
 
 
+_NO_MATRICES = Fact(
+    Verdict.UNAVAILABLE,
+    CapabilityKind.STRUCTURAL,
+    "by construction: OpenCL C has no words for them",
+)
 _QUEUES = Fact(
     Verdict.AVAILABLE,
     CapabilityKind.STRUCTURAL,

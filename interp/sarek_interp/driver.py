@@ -154,12 +154,19 @@ def _record() -> DeviceRecord:
             global_bytes=2**63 - 1,
             warp_widths=WARP_WIDTHS,
         ),
-        facts={**dict.fromkeys(_capabilities(), _FACT), **host_facts(_AT_ONCE)},
+        facts={
+            **dict.fromkeys(_capabilities(), _FACT),
+            **host_facts(_AT_ONCE),
+            Capability("coopmat"): _NO_MATRICES,
+        },
         is_cpu=True,
     )
 
 
 _FACT = Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, _EVIDENCE)
+_NO_MATRICES = Fact(
+    Verdict.UNAVAILABLE, CapabilityKind.STRUCTURAL, "by construction: it does not evaluate them"
+)
 _AT_ONCE = Fact(
     Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, "by construction: work is done when it is given"
 )

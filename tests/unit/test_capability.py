@@ -171,7 +171,8 @@ def test_every_present_record_names_its_evidence() -> None:
             assert fact.evidence.strip(), capability
             assert fact.basis is not None, capability
             given = {one for one in _FIELDS if getattr(capability, one) is not None}
-            assert given == set(feature.fields), capability
+            optional = {"configuration"}  # a record may say that there are no matrices at all
+            assert given - optional == set(feature.fields) - optional, capability
 
 
 _FIELDS = ("scalar", "op", "space", "function", "target", "configuration")

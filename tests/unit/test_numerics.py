@@ -34,6 +34,7 @@ from sarek_numba.verify.numerics import (
 )
 from sarek_numba.verify.parity import Outcome, parity
 from tests.unit import tampering
+from tests.unit.measured_devices import measured
 from tests.unit.tampering import tampered
 
 DIVISION = Capability("division", FLOAT32)
@@ -109,7 +110,7 @@ def test_conversion_to_float_rounds_once() -> None:
 @pytest.mark.parametrize("device", devices(), ids=lambda d: d.name)
 def test_present_devices_break_only_what_is_declared(device: Device) -> None:
     """Everything else is exact, or emulated exactly."""
-    found = measure(device)
+    found = measured(device.name)
     assert DIVISION in found
     broken = {
         capability: str(probe)
@@ -197,6 +198,7 @@ def _go(device: Device, kernel: Kernel, scalar: Scalar = FLOAT32) -> None:
     run_vectors(device, kernel, given, 8, 1)
 
 
+@pytest.mark.filterwarnings("ignore::sarek_numba.DeviationWarning")
 def test_device_that_breaks_division_refuses_it_after_the_self_test(disk_cache: Any) -> None:
     """And nothing else: sums go on; before it was measured nobody knew."""
     device = tampered(tampering.reciprocal_division)
@@ -287,6 +289,7 @@ def test_without_a_cache_it_holds_for_the_process(monkeypatch: pytest.MonkeyPatc
     assert promised.recalled(blank) == blank
 
 
+@pytest.mark.filterwarnings("ignore::sarek_numba.DeviationWarning")
 def test_grant_gives_division_up_in_a_kernel_of_python(disk_cache: Any) -> None:
     """`accept.fastmath` lets a kernel run where division is not exact."""
 
