@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sarek_numba.ir.types import Scalar
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -17,6 +19,7 @@ class Target:
     `inline_barriers`: helpers that hold a barrier are inlined (a target that splits at barriers).
     `shuffles_only`: votes and reductions of a warp are made of shuffles.
     `framework`: whose texts it runs where the user gives some (`ir.texts`).
+    `own_functions`: inexact functions that `passes.functions` computes, as the device cannot.
     `emulates`: promises about numbers (`capability.PROMISES`) that generated code keeps exactly
     where the device does not: the backend asks `capability.to_emulate` which those are.
     """
@@ -27,4 +30,5 @@ class Target:
     inline_barriers: bool = False
     shuffles_only: bool = False
     framework: str = ""
+    own_functions: frozenset[tuple[str, Scalar]] = frozenset()
     emulates: frozenset[str] = frozenset()

@@ -12,6 +12,7 @@ from sarek_numba.ir.walk import deep_recursion
 from sarek_numba.passes.collectives import shuffles_only
 from sarek_numba.passes.common import Pass, Target
 from sarek_numba.passes.fold import fold
+from sarek_numba.passes.functions import own_functions
 from sarek_numba.passes.guards import drop_guards, open_subscripts
 from sarek_numba.passes.inline import inline
 from sarek_numba.passes.legalise import flatten, legalise
@@ -31,6 +32,7 @@ __all__ = ["PIPELINE", "Pass", "Ranges", "Target", "optimise", "ranges_of"]
 
 PIPELINE: tuple[Pass, ...] = (
     pick_texts,
+    own_functions,
     flatten,
     inline,
     shuffles_only,

@@ -20,7 +20,7 @@ from sarek_numba.ir.nodes import (
     Unary,
     UnOp,
 )
-from sarek_numba.ir.types import ElementType
+from sarek_numba.ir.types import ElementType, Scalar
 from sarek_numba.ir.typing import type_of
 from sarek_numba.ir.walk import (
     expressions_of,
@@ -48,6 +48,9 @@ class Target(Protocol):
 
     @property
     def framework(self) -> str: ...
+
+    @property
+    def own_functions(self) -> frozenset[tuple[str, Scalar]]: ...
 
 
 Pass = Callable[[Kernel, Target], Kernel]
