@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sarek_numba import accept, policy, stdlib
+    from sarek_numba import accept, execute, policy, stdlib
     from sarek_numba.dispatcher import kernel
     from sarek_numba.errors import (
         ArgumentCountError,
@@ -202,6 +202,7 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names.spli
 _MODULES = {
     "accept": "sarek_numba.accept",
     "block": "sarek_numba.stdlib.block",
+    "execute": "sarek_numba.execute",
     "math": "sarek_numba.frontend.mathematics",
     "policy": "sarek_numba.policy",
     "stdlib": "sarek_numba.stdlib",
@@ -277,6 +278,7 @@ __all__ = [
     "devices",
     "empty",
     "emulate",
+    "execute",
     "float16",
     "float32",
     "float64",

@@ -147,6 +147,7 @@ def _copy(helper: HelperFunction, names: dict[str, str], fresh: Fresh) -> Helper
 
 def _with_names(body: Body, names: dict[str, str]) -> Body:
     """The body with the callees' new names."""
+
     def expression(expr: Expr) -> Expr:
         return replace(expr, function=names[expr.function]) if isinstance(expr, App) else expr
 

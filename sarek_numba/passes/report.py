@@ -14,6 +14,7 @@ from sarek_numba.ir.build import Fresh
 from sarek_numba.ir.depth import deep_recursion
 from sarek_numba.ir.nodes import Body, ExprStmt, Kernel, Let, Print, Stmt
 from sarek_numba.ir.typing import scalar_of, type_of
+from sarek_numba.ir.types import Scalar
 from sarek_numba.ir.walk import bodies_of, bodies_of_kernel, map_body, walk_stmts, with_bodies
 from sarek_numba.passes.common import Target, map_bodies
 from sarek_numba.passes.debug import DebugChecks
@@ -40,6 +41,7 @@ class _Inlining:
     inline_barriers: bool = False
     shuffles_only: bool = False
     framework: str = ""
+    own_functions: frozenset[tuple[str, Scalar]] = frozenset()
 
 
 def prints(kernel: Kernel) -> bool:

@@ -1,9 +1,10 @@
 """sin, cos and tan, of radians and of half turns.
 
-An angle is reduced to a number of quarter turns and a rest of at most pi/4, a pair: by a pi/2 in four
-parts (Cody and Waite), or, from 2^20 on, by the bits of 2/pi that matter (Payne and Hanek,
+An angle is reduced to a number of quarter turns and a rest of at most pi/4, a pair: by a pi/2 in
+four parts (Cody and Waite), or, from 2^20 on, by the bits of 2/pi that matter (Payne and Hanek,
 Radian reduction for trigonometric functions, SIGNUM Newsletter 18, 1983).
 """
+# ruff: noqa: SIM108  (a tree of branches)
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import math
 import numpy as np
 
 import sarek_numba as sarek
-from sarek_numba.stdlib.functions.pairs import add, divide, multiply, quick_sum, two_sum
+from sarek_numba.stdlib.functions.pairs import divide, multiply, quick_sum, two_sum
 
 _PER_HALF_PI = 0.6366197723675814
 # pi/2 = _A + _B + _C + _D; the first three have 33 bits

@@ -1,7 +1,7 @@
 """exp and what is made of it.
 
-x = k ln 2 + r with |r| <= ln 2 / 2, exp(r) by a polynomial, added up so that the last addition alone
-rounds.
+x = k ln 2 + r with |r| <= ln 2 / 2, exp(r) by a polynomial, added up so that the last addition
+alone rounds.
 """
 
 from __future__ import annotations

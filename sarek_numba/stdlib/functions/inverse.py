@@ -11,7 +11,6 @@ from sarek_numba.stdlib.functions.pairs import (
     add,
     decompose,
     divide,
-    multiply,
     quick_sum,
     scaled,
     square_root,

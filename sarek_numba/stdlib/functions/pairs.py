@@ -104,7 +104,5 @@ def decompose(x: sarek.float64):
         bits = sarek.math.reinterpret(x * 18014398509481984.0, sarek.int64)  # 2^54
         shift = sarek.int64(54)
     k = (bits >> 52) - 1023 - shift
-    m = sarek.math.reinterpret(
-        (bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000, sarek.float64
-    )
+    m = sarek.math.reinterpret((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000, sarek.float64)
     return m, k
