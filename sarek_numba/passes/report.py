@@ -13,8 +13,8 @@ from typing import Protocol
 from sarek_numba.ir.build import Fresh
 from sarek_numba.ir.depth import deep_recursion
 from sarek_numba.ir.nodes import Body, ExprStmt, Kernel, Let, Print, Stmt
-from sarek_numba.ir.typing import scalar_of, type_of
 from sarek_numba.ir.types import Scalar
+from sarek_numba.ir.typing import scalar_of, type_of
 from sarek_numba.ir.walk import bodies_of, bodies_of_kernel, map_body, walk_stmts, with_bodies
 from sarek_numba.passes.common import Target, map_bodies
 from sarek_numba.passes.debug import DebugChecks
