@@ -24,7 +24,7 @@ def cast(code: Code, value: Value, to: Scalar, library: Library) -> Value:
     if source is to:
         return value
     if source in _HALVES:
-        wide = library(f"from_{source.value}", value)
+        wide = library(f"from_{source.value}", code.bits_of(value))
         return cast(code, wide, to, library)
     if to in _HALVES:
         return _to_half(code, value, to, library)
@@ -52,7 +52,8 @@ def _to_half(code: Code, value: Value, to: Scalar, library: Library) -> Value:
         value = cast(code, value, FLOAT32, library)
     elif source.is_integer:
         value = library(f"odd_{source.value}", value)
-    return library(f"{to.value}_from_{value.type.value}", value)
+    bits = library(f"{to.value}_from_{value.type.value}", value)
+    return code.reinterpreted(bits, to)
 
 
 def _at_least_32(type: Scalar) -> Scalar:

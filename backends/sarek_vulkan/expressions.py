@@ -7,7 +7,7 @@ evaluated in a block of its own, unless evaluating it anyway costs little and ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from sarek_numba.errors import InvalidIR
@@ -20,6 +20,7 @@ from sarek_numba.ir.nodes import (
     Cast,
     Const,
     Expr,
+    HelperFunction,
     IfExpr,
     Index,
     Intrinsic,
@@ -45,9 +46,12 @@ _DIVISIONS = frozenset({BinOp.DIV, BinOp.MOD, BinOp.FLOORDIV, BinOp.FLOORMOD})
 class Expressions:
     """Emits the expressions of one function."""
 
-    def __init__(self, program: Program, code: Code) -> None:
+    def __init__(
+        self, program: Program, code: Code, helpers: Callable[[str], HelperFunction]
+    ) -> None:
         self.program = program
         self.code = code
+        self.helpers = helpers  # those that this function may call, by name
         self.values: dict[int, Value] = {}  # by id of an immutable variable
         self.variables: dict[int, int] = {}  # pointers, by id of a mutable variable
         self.arrays: dict[int, ArrayPlace] = {}
@@ -104,7 +108,7 @@ class Expressions:
                 given.append(self.array(arg.var))
             else:
                 given.append(self.expression(arg))
-        return self.program.call(self.code, function, given)
+        return self.program.call(self.code, self.helpers(function), given, self.helpers)
 
     def _variable(self, var: Var) -> Value:
         if var.id in self.values:

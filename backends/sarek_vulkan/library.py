@@ -1,33 +1,126 @@
 """Functions that a module has of its own, written in Sarek IR.
 
-What SPIR-V leaves inexact, or has not, is written here in the text form of the IR (`docs/ir.md`) on
-integers and exact float operations, and emitted as any helper. `FUNCTIONS` has the text of each by
-its name, which ends in the type of its operands.
+What SPIR-V leaves inexact, or has not, is written in the text form of the IR (`docs/ir.md`), mostly
+on the bits of the numbers, and emitted as any helper. `TEMPLATES` has a function for each type of a
+kind, `function` the function of a type: `fmod_float32`. In a template `$n` is the type's name, `$t`
+its name in the text, `$u` that of the unsigned integers of its width, and the other words are the
+numbers of `_words`. A call `@name:type(…)` brings the function that it calls along.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
+from string import Template
 
 from sarek_numba.ir.nodes import HelperFunction
 from sarek_numba.ir.parse import parse
+from sarek_numba.ir.types import Scalar
+from sarek_vulkan.library_texts import FLOATS, FMA, HALVES, INTEGERS, ODD, SIGNED
 
-FUNCTIONS: Mapping[str, str] = {}
+_FLOATS = (Scalar.FLOAT32, Scalar.FLOAT64)
+_WIDE = tuple(s for s in Scalar if s.is_integer and s.bits >= 32)
+_INTEGERS = tuple(s for s in Scalar if s.is_integer)
+_CALL = re.compile(r"@(\w+):|call (\w+)")
+_FRACTION = {Scalar.FLOAT32: 23, Scalar.FLOAT64: 52, Scalar.FLOAT16: 10, Scalar.BFLOAT16: 7}
+
+
+def _bias(type: Scalar) -> int:
+    return (1 << (type.bits - _FRACTION[type] - 2)) - 1
+
+
+def _words(type: Scalar) -> dict[str, str]:
+    """What stands for the words of a template in the functions of a type."""
+    words: dict[str, object] = {
+        "n": type.value,
+        "t": f"{type.value[0]}{type.bits}",
+        "u": f"u{type.bits}",
+    }
+    words |= {"bits": type.bits, "last": type.bits - 1}
+    if type.is_float:
+        fraction, bias = _FRACTION[type], _bias(type)
+        exponents = (1 << (type.bits - fraction - 1)) - 1
+        words |= {
+            "fraction": fraction,  # bits of it
+            "bias": bias,
+            "exponents": exponents,  # the exponent of infinity
+            "lead": type.bits - 1 - fraction,  # zero bits above a normal significand
+            "hidden": 1 << fraction,
+            "mask": (1 << fraction) - 1,
+            "sign": 1 << (type.bits - 1),
+            "magnitude": (1 << (type.bits - 1)) - 1,
+            "infinity": exponents << fraction,
+            "nan": f"nan.f{type.bits}({(2 * exponents + 1) << (fraction - 1):#x})",
+            "root": 1 << (fraction + 1),
+        }
+    return {name: str(word) for name, word in words.items()}
+
+
+def _half_words(half: Scalar, source: Scalar) -> dict[str, str]:
+    """The words of a conversion from a float to a half."""
+    cut = _FRACTION[source] - _FRACTION[half]
+    shift = _bias(source) - _bias(half)
+    words = {
+        "half": half.value,
+        "cut": cut,  # bits that are lost
+        "below": (1 << (cut - 1)) - 1,
+        "rebias": shift << _FRACTION[source],
+        "least": (shift + 1) << _FRACTION[source],  # the least normal half
+        "beyond": (_bias(source) + _bias(half) + 1) << _FRACTION[source],
+        "top": ((1 << (15 - _FRACTION[half])) - 1) << _FRACTION[half],
+        "quiet": 1 << (_FRACTION[half] - 1),
+        "to_sign": source.bits - 16,
+        "to_unit": _bias(source) + _FRACTION[source] - (_bias(half) - 1 + _FRACTION[half]),
+    }
+    return _words(source) | {name: str(word) for name, word in words.items()}
+
+
+def _texts() -> dict[str, str]:
+    texts = {"from_float16": HALVES["from_float16"], "from_bfloat16": HALVES["from_bfloat16"]}
+    texts |= {"bfloat16_from_float32": HALVES["bfloat16_from_float32"], **FMA}
+    for name, template in FLOATS.items():
+        for type in _FLOATS:
+            texts[f"{name}_{type.value}"] = Template(template).substitute(_words(type))
+    for half in (Scalar.FLOAT16, Scalar.BFLOAT16):
+        for source in _FLOATS:
+            words = _half_words(half, source)
+            text = Template(HALVES["half"]).substitute(words)
+            texts.setdefault(f"{half.value}_from_{source.value}", text)
+    for type in _INTEGERS:
+        template = SIGNED if type.minimum else INTEGERS
+        texts[f"ipow_{type.value}"] = Template(template).substitute(_words(type))
+    for type in _WIDE:
+        words = _words(type) | {"kept": str(type.bits - 24)}
+        words["negative"] = "x < 0i" + str(type.bits) if type.minimum else "false"
+        texts[f"odd_{type.value}"] = Template(ODD).substitute(words)
+    return texts
+
+
+TEXTS: Mapping[str, str] = _texts()
 
 
 def has(name: str) -> bool:
     """Whether there is a function of this name."""
-    return name in FUNCTIONS
+    return name in TEXTS
 
 
 @cache
 def functions_of(name: str) -> tuple[HelperFunction, ...]:
     """A function, behind all those that it calls. Raises KeyError."""
-    kernel = parse(f"kernel library index 32 {{\n{FUNCTIONS[name]}\n}}\n")
-    return kernel.functions
+    text = "\n".join(TEXTS[each] for each in _closure(name))
+    return parse(f"kernel library index 32 {{\n{text}\n}}\n").functions
 
 
+def _closure(name: str) -> list[str]:
+    """The names of a function and of all that it calls, these first."""
+    found: list[str] = []
+    for within, alone in _CALL.findall(TEXTS[name]):
+        found += [each for each in _closure(within or alone) if each not in found]
+    return [*found, name]
+
+
+@cache
 def function(name: str) -> HelperFunction:
-    """A function by its name."""
+    """A function by its name, one object for each. Raises KeyError."""
     return functions_of(name)[-1]

@@ -7,7 +7,7 @@ names such an array itself, and one of a thread's arrays has the length in its t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sarek_numba.ir.nodes import (
     ArrayCreate,
@@ -47,6 +47,7 @@ from sarek_vulkan.synchronisation import Model
 from sarek_vulkan.types import UNSIGNED, Types
 
 Given = Value | ArrayPlace
+Helpers = Callable[[str], HelperFunction]
 
 
 class Program:
@@ -62,7 +63,7 @@ class Program:
         wide = kernel.index_bits == 64
         self.memory = Memory(self.types, self.model.vulkan, wide)
         self.coordinates = Coordinates(self.types, wide)
-        self.helpers = {helper.name: helper for helper in kernel.functions}
+        self.helpers: Helpers = {helper.name: helper for helper in kernel.functions}.__getitem__
         self.arrays: dict[int, ArrayPlace] = {}  # those that every function can name
         self.interface: list[int] = []
         self.static_shared_bytes = 0
@@ -168,7 +169,7 @@ class Program:
 
     def _entry(self, block: arguments.Block) -> int:
         result, type = self.types.void, self.types.function(self.types.void, ())
-        entry, emitter = self._begin(ENTRY)
+        entry, emitter = self._begin(ENTRY, self.helpers)
         given = block.load(emitter.code)
         self.interface += block.variables
         for decl, place in zip(self.kernel.params, given, strict=True):
@@ -182,22 +183,19 @@ class Program:
         self._finish(emitter.code, entry, result, type, ())
         return entry
 
-    def call(self, code: Code, name: str, given: Sequence[Given]) -> int:
-        """Call a helper; the id of its result."""
-        return self._call(code, self.helpers[name], given)
-
     def library_call(self, code: Code, name: str, given: Sequence[Value]) -> Value:
         """Call a function of `library`."""
         helper = library.function(name)
         assert isinstance(helper.result, Scalar)
-        for inner in library.functions_of(name):
-            self.helpers.setdefault(inner.name, inner)
-        return Value(self._call(code, helper, given), helper.result)
+        return Value(self.call(code, helper, given, library.function), helper.result)
 
-    def _call(self, code: Code, helper: HelperFunction, given: Sequence[Given]) -> int:
-        key = (helper.name, *map(_way, given))
+    def call(
+        self, code: Code, helper: HelperFunction, given: Sequence[Given], helpers: Helpers
+    ) -> int:
+        """Call a helper, which itself may call `helpers`; the id of its result."""
+        key = (id(helper), *map(_way, given))  # a user's and the library's may have one name
         if key not in self._functions:
-            self._functions[key] = self._function(helper, given)
+            self._functions[key] = self._function(helper, given, helpers)
         passed = [p for place in given if (p := _passed(place)) is not None]
         result = self._result(helper.result)
         return code.do("OpFunctionCall", result, self._functions[key], *passed)
@@ -214,9 +212,9 @@ class Program:
             case _:
                 raise AssertionError(f"a helper returns no {result}")
 
-    def _function(self, helper: HelperFunction, given: Sequence[Given]) -> int:
+    def _function(self, helper: HelperFunction, given: Sequence[Given], helpers: Helpers) -> int:
         """The function of a helper for arguments like those given."""
-        function, emitter = self._begin(helper.name)
+        function, emitter = self._begin(helper.name, helpers)
         result = emitter.result = self._result(helper.result)
         params: list[tuple[int, int]] = []
         for var, place in zip(helper.params, given, strict=True):
@@ -264,12 +262,12 @@ class Program:
                 emitter.code.name(given.base, var.name)
             emitter.arrays[var.id] = given
 
-    def _begin(self, name: str) -> tuple[int, Statements]:
+    def _begin(self, name: str, helpers: Helpers) -> tuple[int, Statements]:
         function = self.assembler.id()
         code = Code(self.types, self.kernel.fastmath)
         code.start(code.label())
         code.name(function, name)
-        return function, Statements(self, code)
+        return function, Statements(self, code, helpers)
 
     def _finish(
         self, code: Code, function: int, result: int, type: int, params: Sequence[tuple[int, int]]

@@ -196,7 +196,7 @@ class Statements(Expressions):
 
     def _call(self, results: tuple[Var, ...], function: str, args: tuple[Expr, ...]) -> None:
         whole = self.call(function, args)
-        is_tuple = isinstance(self.program.helpers[function].result, TupleType)
+        is_tuple = isinstance(self.helpers(function).result, TupleType)
         for place, var in enumerate(results):
             assert isinstance(var.type, Scalar)
             if is_tuple:
