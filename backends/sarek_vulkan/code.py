@@ -14,6 +14,7 @@ from sarek_numba.ir.types import BOOL, Kind, Scalar
 from sarek_vulkan.opcodes import EXTENDED, GLSL
 from sarek_vulkan.spirv import Instruction, Operand, Section
 from sarek_vulkan.types import UNSIGNED, Types
+from sarek_vulkan.zeros import with_zero
 
 
 class Value(NamedTuple):
@@ -130,6 +131,9 @@ class Code:
         """`add`, `sub`, `mul`, and `div` of floats."""
         if not a.type.is_float:
             return self.value(_INTEGER[name], a.type, a.id, b.id)
+        special = with_zero(self, name, a, b)
+        if special is not None:
+            return special
         return self.exact(self.value(_FLOAT[name], a.type, a.id, b.id))
 
     def exact(self, value: Value) -> Value:
@@ -176,9 +180,22 @@ class Code:
             else:
                 name = "OpIEqual" if order == "eq" else "OpINotEqual"
         else:
+            if type is Scalar.INT64:
+                a, b = self._biased(a), self._biased(b)
+                type = a.type
             kind = "FOrd" if type.is_float else "S" if signed(type) else "U"
             name = f"Op{kind}{_ORDER[order]}"
         return self.value(name, BOOL, a.id, b.id)
+
+    def _biased(self, a: Value) -> Value:
+        """An int64 as the uint64 of the same order.
+
+        Mesa 22.3 compares a 32-bit integer that was sign-extended with a constant within its range
+        wrongly: `int64(x) < 4` is false for every x, `int64(x) >= 4` true. Unsigned comparisons are
+        right there.
+        """
+        bits = self.bits_of(a)
+        return self.bitwise("xor", bits, self.constant(Scalar.UINT64, 1 << 63))
 
     def counted(self, a: Value) -> Value:
         """A bool as 0 or 1."""

@@ -60,7 +60,7 @@ def _floor(emitter: Expressions, a: Value, b: Value, rest: Value) -> Value:
     quotient = divided(emitter, a, b)
     d = divided(emitter, code.sub(a, rest), b)
     d = code.select(_adjusts(emitter, b, rest), code.sub(d, one), d)
-    whole = code.extended("Floor", type, d)
+    whole = code.extended("Floor", type, d)  # the sign of a zero is set below
     above = code.compare("gt", code.sub(d, whole), code.constant(type, 0.5))
     whole = code.select(above, code.add(whole, one), whole)
     signed_zero = functions.copysign(code, (zero, quotient))

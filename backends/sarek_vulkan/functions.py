@@ -158,7 +158,8 @@ def intrinsic(emitter: Expressions, name: str, args: Sequence[Value], type: Scal
     if name in DIRECT:
         return DIRECT[name](code, args)
     if name in _EXTENDED:
-        return code.extended(_EXTENDED[name], type, *args)
+        # the sign of a zero is not promised, and Mesa's RoundEven of float64 loses it
+        return copysign(code, (code.extended(_EXTENDED[name], type, *args), args[0]))
     if name == "reinterpret":
         return code.reinterpreted(args[0], type)
     if name == "sqrt" and operand in abilities.exact_square_root:

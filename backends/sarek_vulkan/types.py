@@ -30,6 +30,7 @@ class Types:
         self.assembler = assembler
         self.void = assembler.type("OpTypeVoid")
         self.float_widths: set[int] = set()
+        self.zeros: dict[int, int] = {}  # sign bits of the constants that are float zeros, by id
 
     def scalar(self, type: Scalar) -> int:
         """The type of a value."""
@@ -97,7 +98,10 @@ class Types:
         if value.type is Scalar.BOOL:
             name = "OpConstantTrue" if value.bits else "OpConstantFalse"
             return self.assembler.constant(name, self.scalar(Scalar.BOOL))
-        return self._bits(self.scalar(value.type), value.type.bits, value.bits)
+        found = self._bits(self.scalar(value.type), value.type.bits, value.bits)
+        if value.type.is_float and value.bits & ((1 << (value.type.bits - 1)) - 1) == 0:
+            self.zeros[found] = value.bits >> (value.type.bits - 1)
+        return found
 
     def number(self, type: Scalar, number: int) -> int:
         """The id of an integer, modulo 2^n."""
