@@ -1,4 +1,4 @@
-"""Everything that can run a kernel, by name: CPython emulation and each device found.
+"""Everything that can run a kernel, by name: CPython emulation, each device found, the shim.
 
 A parity failure prints kernel, executor, first differing index, both values, their distance in ULP
 and the command that runs it again.
@@ -17,6 +17,7 @@ import sarek_numba as sarek
 from sarek_numba.capability import Capability, Verdict
 from sarek_numba.verify.ulp import ulp_distance
 from tests.kernels.case import Case, Launch
+from tests.toolchains import shim
 
 SEED = 20261130
 EMULATION = "emulation"
@@ -24,8 +25,19 @@ EMULATION = "emulation"
 
 @cache
 def executors() -> tuple[str, ...]:
-    """Names of all executors present, emulation first."""
-    return (EMULATION, *(device.name for device in sarek.devices()))
+    """Names of all executors present, emulation first, then devices, then texts on the shim."""
+    return (EMULATION, *devices(), *(() if shim.why_not() else shim.LANGUAGES))
+
+
+@cache
+def devices() -> tuple[str, ...]:
+    """Names of all devices present."""
+    return tuple(device.name for device in sarek.devices())
+
+
+def device_of(executor: str) -> sarek.Device:
+    """The device that an executor's name stands for."""
+    return shim.device(executor) if executor.startswith("shim:") else sarek.device(executor)
 
 
 def run(executor: str, kernel: Any, launch: Launch) -> None:
@@ -34,7 +46,7 @@ def run(executor: str, kernel: Any, launch: Launch) -> None:
     if executor == EMULATION:
         sarek.emulate(kernel)[configuration](*launch.arguments)
         return
-    with sarek.use_device(executor):
+    with sarek.use_device(device_of(executor)):
         kernel[configuration](*launch.arguments)
 
 
@@ -42,7 +54,7 @@ def has_warps(executor: str) -> bool:
     """Whether an executor has warp operations."""
     if executor == EMULATION:
         return True
-    fact = sarek.device(executor).record.facts[Capability("warp")]
+    fact = device_of(executor).record.facts[Capability("warp")]
     return fact.verdict is Verdict.AVAILABLE
 
 

@@ -12,7 +12,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 import sarek_numba as sarek
-from tests.executors import EMULATION, executors, run
+from tests.executors import EMULATION, device_of, executors, run
 from tests.kernels.case import Launch, poison
 
 pytestmark = pytest.mark.parametrize("executor", executors())
@@ -241,7 +241,7 @@ def test_case_97_no_threads(executor):
     out = np.full(3, 7, np.int64)
     if executor == EMULATION:
         return  # has no forall
-    with sarek.use_device(executor):
+    with sarek.use_device(device_of(executor)):
         empty_parts.forall(len(a), block=32)(out, a, 0)
     with pytest.raises(sarek.InvalidDimensions, match="axis of 0"):
         run(executor, empty_parts, Launch((0, 1), 4, (out, a, 0), ()))

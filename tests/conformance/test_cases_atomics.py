@@ -10,7 +10,7 @@ from sarek_numba.capability import Capability, Verdict
 from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
 from tests.conformance.everywhere import everywhere
-from tests.executors import EMULATION, executors, run
+from tests.executors import EMULATION, device_of, executors, run
 from tests.kernels.case import Launch
 
 devices = pytest.mark.parametrize("device", [name for name in executors() if name != EMULATION])
@@ -142,7 +142,7 @@ def test_case_125_query(device, dtype):
     scalar = Scalar(np.dtype(dtype).name)
     needed = {need.op for need in every_operation.needs(cells, x) if need.feature == "atomic"}
     assert needed == set(OPERATIONS)
-    facts = sarek.device(device).record.facts
+    facts = device_of(device).record.facts
     verdicts = [facts[Capability("atomic", scalar, op, MemSpace.GLOBAL)] for op in OPERATIONS]
     assert all(fact.evidence for fact in verdicts)
     assert {fact.verdict for fact in verdicts} == {Verdict.AVAILABLE}

@@ -7,7 +7,7 @@ import pytest
 
 import sarek_numba as sarek
 from tests.conformance.everywhere import everywhere, gives
-from tests.executors import executors, run
+from tests.executors import device_of, executors, run
 from tests.kernels.case import Launch
 
 devices = pytest.mark.parametrize("device", [name for name in executors() if name != "emulation"])
@@ -165,7 +165,7 @@ def whole(bytes_of_shared, bytes_of_local=16):
 @devices
 def test_case_118_limit(device):
     """All shared memory of a device can be used; 4 bytes more are refused with both numbers."""
-    limit = sarek.device(device).record.limits.shared_bytes
+    limit = device_of(device).record.limits.shared_bytes
     size = min(limit, 64 * 1024)  # the largest that is worth filling
     gives(device, whole(size), [size // 4 - 1 - t + 3 + t for t in range(4)])
     out = np.full(4, 7, np.int32)
@@ -216,7 +216,7 @@ def test_case_118_local_limit(device):
     """
     expected = [(t + 1) * 10000 + t * 3 + t for t in range(64)]
     gives(device, local_arrays(2**22 // 64), expected)
-    limits = sarek.device(device).record.limits
+    limits = device_of(device).record.limits
     limit = limits.local_bytes
     out = np.full(64, 7, np.int32)
     if limits.thread_local_bytes is not None:

@@ -15,7 +15,8 @@ import pytest
 import sarek_numba as sarek
 from tests.conformance.everywhere import everywhere, gives
 from tests.conformance.made import made
-from tests.executors import EMULATION, executors, run
+from tests.executors import EMULATION, device_of, executors, run
+from tests.executors import devices as present
 from tests.kernels.case import Launch
 
 devices = pytest.mark.parametrize("device", [name for name in executors() if name != EMULATION])
@@ -257,7 +258,7 @@ for _ in range(2):
 """
 
 
-@devices
+@pytest.mark.parametrize("device", present())
 def test_case_82_processes(device, tmp_path):
     """Each process that launches it, and each launch in one, gets the same error."""
     file = tmp_path / "bad.py"
@@ -360,7 +361,7 @@ def keyworded(out, x, s=2, *, shift=1):
 def test_case_89_keywords(device):
     """Defaults and keywords at a launch; a wrong or missing one is named."""
     x = np.arange(3, dtype=np.int32)
-    with sarek.use_device(device):
+    with sarek.use_device(device_of(device)):
         for named, expected in (({}, x * 2 + 1), ({"s": 5}, x * 5 + 1), ({"shift": 0}, x * 2)):
             out = np.zeros(3, np.int32)
             keyworded[1, 3](out, x=x, **named)

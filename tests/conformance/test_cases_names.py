@@ -11,6 +11,7 @@ import pytest
 import sarek_numba as sarek
 from tests.conformance.everywhere import everywhere, gives
 from tests.conformance.made import made
+from tests.executors import device_of
 
 WORDS = """
     kernel local global constant private __kernel __global __local __private half float double int
@@ -256,6 +257,6 @@ def test_case_149_path(executor, tmp_path):
     spec.loader.exec_module(module)
     gives(executor, module.good, [3, 3])
     if executor != "emulation":
-        with pytest.raises(sarek.CompileError) as raised, sarek.use_device(executor):
+        with pytest.raises(sarek.CompileError) as raised, sarek.use_device(device_of(executor)):
             module.bad[1, 1](np.zeros(1, np.int32))
         assert f"{file}:7" in str(raised.value)

@@ -9,7 +9,7 @@ import pytest
 
 import sarek_numba as sarek
 from sarek_numba.dispatcher import Dispatcher
-from tests.executors import EMULATION, check, executors
+from tests.executors import EMULATION, check, device_of, executors
 from tests.kernels.corpus import CASES
 
 DEVICES = [name for name in executors() if name != EMULATION]
@@ -19,7 +19,7 @@ everywhere = pytest.mark.parametrize("device", DEVICES)
 def found(device, kernel, error, *arguments, grid=1, block=8):
     """The error of a launch, which leaves the device usable."""
     with pytest.raises(error) as caught:
-        kernel.launch(*arguments, grid=grid, block=block, device=device)
+        kernel.launch(*arguments, grid=grid, block=block, device=device_of(device))
     return caught.value
 
 
@@ -47,7 +47,7 @@ def test_an_index_out_of_range(device):
     expected[3] = 15
     if device != "interpreter":
         assert out.tolist() == expected.tolist()
-    gather.launch(out, x, np.arange(16), grid=2, block=8, device=device)
+    gather.launch(out, x, np.arange(16), grid=2, block=8, device=device_of(device))
     assert out.tolist() == x.tolist()
 
 
@@ -150,7 +150,7 @@ def guarded(out, x, n):
 def test_no_alarm_where_nothing_is_evaluated(device):
     """The sides of and, or and conditional expressions that are not taken are not checked."""
     x, out = np.array([1, 0, 3, 4, 5], np.int32), np.zeros(8, np.int32)
-    guarded.launch(out, x, 2, grid=1, block=8, device=device)
+    guarded.launch(out, x, 2, grid=1, block=8, device=device_of(device))
     assert out.tolist() == [4, 6, 10, 4, 4, 5, 6, 7]
 
 

@@ -10,7 +10,7 @@ import pytest
 import sarek_numba as sarek
 from tests.conformance.everywhere import everywhere, gives
 from tests.conformance.made import made
-from tests.executors import EMULATION, executors
+from tests.executors import EMULATION, device_of, executors
 from tests.kernels.recursion import bounded, inlined, tails
 
 devices = pytest.mark.parametrize("device", [name for name in executors() if name != EMULATION])
@@ -140,9 +140,11 @@ def test_the_oracle_reports_a_call_that_is_too_deep():
 
 
 def calls_in(source: str) -> dict[str, set[str]]:
-    """For each function of an OpenCL or LLVM text, the functions of the text that it calls."""
+    """For each function of a C-like or LLVM text, the functions of the text that it calls."""
     heads = re.compile(
-        r"^(?:define\b[^@\n]*@|(?:__attribute__\(\(.*?\)\) )?\w[\w ]*[ *])([\w.]+)\((?!\().*$", re.M
+        r"^(?:define\b[^@\n]*@|(?:__attribute__\(\(.*?\)\) |extern \"C\" )?\w[\w ]*[ *])"
+        r"([\w.]+)\((?!\().*$",
+        re.M,
     )
     found = [(match[1], match.start(), match.end()) for match in heads.finditer(source)]
     names = {name for name, _, _ in found}
@@ -182,7 +184,7 @@ def test_no_recursion_in_any_device_source(kernel, device):
     given = [rows] if kernel is bounded else [rows, sarek.float32[:], sarek.int32[:], rows]
     if kernel is tails:
         given[3] = sarek.int64[:]
-    graph = calls_in(kernel.source(device, *given))
+    graph = calls_in(kernel.source(device_of(device), *given))
     entry = "kernel" if device == "native" else kernel.__name__
     assert entry in graph, "the text was not understood"
     if device != "native" or kernel is bounded:
@@ -245,5 +247,5 @@ def test_a_refused_launch_of_a_recursive_function_is_refused_again(device):
     out = np.full(4, 7)
     for _ in range(2):
         with pytest.raises(sarek.UnsupportedConstruct, match="total\\(\\) calls itself"):
-            kernel.launch(out, grid=1, block=4, device=device)
+            kernel.launch(out, grid=1, block=4, device=device_of(device))
     assert out.tolist() == [7] * 4

@@ -8,9 +8,9 @@ import pytest
 import sarek_numba as sarek
 from sarek_numba import stdlib
 from sarek_numba.stdlib import arguments
-from tests.executors import SEED, executors
+from tests.executors import SEED, devices
 
-DEVICES = executors()[1:]
+DEVICES = devices()
 SLOW = "interpreter"
 LENGTHS = [0, 1, 2, 37, 70_001]
 

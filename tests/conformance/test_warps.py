@@ -7,7 +7,7 @@ import pytest
 
 import sarek_numba as sarek
 from sarek_numba.execute import simulated_warp_width
-from tests.executors import EMULATION, executors, has_warps
+from tests.executors import EMULATION, device_of, executors, has_warps
 from tests.kernels.case import Launch
 
 TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
@@ -43,7 +43,7 @@ def widths_of(executor: str) -> list[int]:
     """The widths of a warp to test on an executor."""
     if executor == EMULATION:
         return [1, 4, 8, 32, 64]
-    limits = sarek.device(executor).record.limits
+    limits = device_of(executor).record.limits
     return [width for width in (1, 4, 8, 32, 64) if limits.warp_width_for(width) == width]
 
 
@@ -55,7 +55,9 @@ def run(executor: str, width: int, kernel, launch: Launch) -> None:
         if executor == EMULATION:
             sarek.emulate(kernel)[launch.grid, launch.block](*launch.arguments)
             return
-        kernel.launch(*launch.arguments, grid=launch.grid, block=launch.block, device=executor)
+        kernel.launch(
+            *launch.arguments, grid=launch.grid, block=launch.block, device=device_of(executor)
+        )
 
 
 def values(dtype: str) -> np.ndarray:
@@ -210,7 +212,7 @@ def test_warps_across_rows(executor):
     """Lanes follow the linear index over rows, or the device refuses that by name."""
     out = np.zeros((8, 12), np.int32)
     launch = Launch(1, (12, 8), (out,), ())
-    if executor != EMULATION and not sarek.device(executor).record.limits.warps_span_rows:
+    if executor != EMULATION and not device_of(executor).record.limits.warps_span_rows:
         with pytest.raises(sarek.CapabilityError, match="warps that span rows of a block"):
             run(executor, 32, rows, launch)
         assert not out.any()
@@ -226,7 +228,7 @@ def test_part_of_a_warp_is_refused(executor, kernel):
     out, x = np.zeros((9, 40), np.float32), np.zeros(40, np.float32)
     rest = (np.zeros(40, np.int64),) if kernel is exchange else ()
     with pytest.raises(sarek.InvalidDimensions, match="no whole number of warps of 32"):
-        kernel.launch(out, x, *rest, grid=1, block=40, device=executor)
+        kernel.launch(out, x, *rest, grid=1, block=40, device=device_of(executor))
     assert not out.any()
 
 

@@ -22,7 +22,7 @@ from tests.fuzz.programs import Form
 @click.command()
 @click.option("--count", default=300, show_default=True, help="How many kernels.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the first; others follow it.")
-@click.option("--executors", default="", help="Names of devices, with commas between.")
+@click.option("--executors", default="", help="Names of devices, or of texts on the shim.")
 @click.option("--jobs", default=1, show_default=True, help="Chunks that run at a time.")
 @click.option("--chunk", default=100, show_default=True, help="Kernels in a chunk.")
 @click.option("--seconds", default=0.0, help="Start no chunk after so many seconds.")

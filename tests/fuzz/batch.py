@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import sarek_numba as sarek
+from tests.executors import device_of
 from tests.fuzz import records, tuple_loops, unions
 from tests.fuzz.arrays import (
     Arrays,
@@ -227,7 +228,7 @@ def on_device(name: str) -> Executor:
     """Run on the device of this name."""
 
     def launch(kernel: Any, grid: int, block: int, arguments: tuple[Any, ...]) -> None:
-        with sarek.use_device(name):
+        with sarek.use_device(device_of(name)):
             kernel[grid, block](*arguments)
 
     return launch

@@ -112,6 +112,12 @@ def gathered(row, start, count):
 
 gather = sarek.inline_source(
     {
+        "cuda": """
+            $row.type total = 0;
+            for (long long k = 0; k < $count; k++)
+                total += $row[$start + k];
+            return total;
+        """,
         "opencl": """
             $row.type total = 0;
             for (long k = 0; k < $count; k++)

@@ -11,9 +11,9 @@ import pytest
 import sarek_numba as sarek
 from sarek_numba import accept, policy
 from sarek_numba.policy import Applied, Consent, Granted, Knowledge, Refused
-from tests.executors import executors
+from tests.executors import devices
 
-DEVICES = executors()[1:]
+DEVICES = devices()
 FAST = accept.fastmath("a preview")
 
 

@@ -17,9 +17,9 @@ import sarek_numba as sarek
 from sarek_numba import execute
 from sarek_numba.runtime import clock, telemetry
 from sarek_numba.runtime.cache import counters
-from tests.executors import executors
+from tests.executors import devices
 
-DEVICES = executors()[1:]
+DEVICES = devices()
 
 
 @sarek.kernel

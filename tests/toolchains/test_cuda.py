@@ -1,0 +1,71 @@
+"""Every kernel of the corpus as CUDA C++: NVIDIA's compiler makes code of it for each target."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from sarek_cuda.dialect import DIALECT, TARGET
+from tests.kernels import elementwise
+from tests.kernels.corpus import MODULES
+from tests.toolchains import nvidia
+from tests.toolchains.corpus import program, text_of
+
+pytestmark = pytest.mark.skipif(bool(nvidia.why_not()), reason=nvidia.why_not() or "present")
+_SAXPY = next(case for case in elementwise.corpus if case.name == "saxpy_float32")
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_corpus(module):
+    """For sm_75, sm_80, sm_90a and sm_100."""
+    whole = program(text_of(case, DIALECT, TARGET) for case in module.corpus)
+    for target in nvidia.TARGETS:
+        assert nvidia.refusal(whole, target) == ""
+
+
+def test_a_wrong_text_is_refused():
+    """The compiler is asked: a name that no header has is an error, and so is a missing word."""
+    text = text_of(_SAXPY, DIALECT, TARGET)
+    for wrong in (text.replace("threadIdx", "thread_idx"), text.replace("float *", "flaot *")):
+        assert "error" in nvidia.refusal(program([text, wrong]), "sm_90a")
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="there is no nvcc")
+def test_nvcc():
+    """nvcc takes the texts of kernels too, and refuses a wrong one."""
+    texts = [text_of(case, DIALECT, TARGET) for case in list(elementwise.corpus)[:12]]
+    assert nvidia.by_nvcc(program(texts), "sm_90a") == ""
+    heads = replace(DIALECT, kernel_head="__kernel__ void")
+    assert "__kernel__" in nvidia.by_nvcc(text_of(_SAXPY, heads, TARGET), "sm_90a")
+
+
+needs_nvrtc = pytest.mark.skipif(nvidia.nvrtc() is None, reason="there is no NVRTC")
+_OVERLAP = """
+extern "C" __global__ void sarek_kernel(int *a, {other} *b, int *out) {{
+    a[0] = 1;
+    b[0] = 2;
+    out[0] = a[0];
+}}
+"""
+
+
+@needs_nvrtc
+def test_accesses_of_other_types_may_overlap():
+    """NVRTC reads again what a store of another type may have changed, and only then."""
+
+    def reads(text):
+        return nvidia.ptx(text).count("ld.global")
+
+    assert reads(_OVERLAP.format(other="float")) == 1
+    assert reads(_OVERLAP.format(other="float").replace("*b", "*__restrict__ b")) == 0
+
+
+@needs_nvrtc
+def test_products_and_sums_stay_apart():
+    """With the options of a launch `a * x + y` is two operations, each rounded."""
+    code = nvidia.ptx(text_of(_SAXPY, DIALECT, TARGET))
+    assert "mul.rn.f32" in code
+    assert "add.rn.f32" in code
+    assert "fma.rn" not in code

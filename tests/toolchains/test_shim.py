@@ -1,0 +1,115 @@
+"""The shim itself: its machine runs blocks as a device does, and its checks find what is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sarek_numba as sarek
+from sarek_numba.errors import LaunchFailed, SourceCompilationError
+from tests.executors import check, run
+from tests.kernels import elementwise, memory
+from tests.kernels.case import Launch
+from tests.toolchains import shim
+from tests.toolchains.shim import driver as shim_driver
+
+pytestmark = pytest.mark.skipif(bool(shim.why_not()), reason=shim.why_not() or "present")
+CUDA = "shim:cuda"
+
+
+@pytest.fixture
+def changed(monkeypatch):
+    """`changed(**fields)`: the shim with another dialect, which nothing that was compiled knows."""
+    language = shim.LANGUAGES[CUDA]
+
+    def change(**fields):
+        dialect = replace(language.dialect, **fields)
+        monkeypatch.setitem(shim_driver.LANGUAGES, CUDA, replace(language, dialect=dialect))
+        shim.device.cache_clear()
+
+    yield change
+    monkeypatch.undo()
+    shim.device.cache_clear()
+
+
+def _case(corpus, name):
+    return next(case for case in corpus.corpus if case.name == name)
+
+
+def test_a_wrong_word_of_the_dialect_is_refused(changed):
+    """The text is compiled: a barrier of another name is an error, with the text and the log."""
+    changed(barrier="__sync_threads()")
+    with pytest.raises(SourceCompilationError, match="g\\+\\+ rejects") as caught:
+        check(CUDA, _case(memory, "scan_in_dynamic_shared_memory"))
+    assert "__sync_threads" in caught.value.log
+    assert "sarek_kernel" in caught.value.source
+
+
+def test_a_wrong_meaning_of_the_dialect_is_found(changed):
+    """The text is run: without a barrier, and with a float that is not cut off, results differ."""
+    changed(barrier="(void)0")
+    with pytest.raises(AssertionError, match="differs at"):
+        check(CUDA, _case(memory, "scan_in_dynamic_shared_memory"))
+    coordinates = shim.LANGUAGES[CUDA].dialect.narrow_coordinates
+    shifted = {key: tuple(f"{axis} + 1" for axis in axes) for key, axes in coordinates.items()}
+    changed(narrow_coordinates=shifted)
+    with pytest.raises(AssertionError, match="differs at"):
+        check(CUDA, _case(elementwise, "saxpy_float32"))
+
+
+def test_threads_that_wait_for_each_other_for_ever_are_reported(changed):
+    """A barrier that half of a block comes to is the end of a launch, not of the process."""
+    changed(barrier="if (threadIdx.x % 2) __syncthreads(); else __syncwarp()")
+    case = _case(memory, "scan_in_dynamic_shared_memory")
+    with pytest.raises(LaunchFailed, match="wait for each other"):
+        check(CUDA, case)
+    changed()
+    check(CUDA, case)
+
+
+@sarek.kernel
+def rotated(out):
+    """Threads read what their neighbours wrote, again and again, in every block anew."""
+    tile = sarek.shared.array(1024, sarek.int32)
+    t = sarek.thread_idx.x + sarek.block_dim.x * (
+        sarek.thread_idx.y + sarek.block_dim.y * sarek.thread_idx.z
+    )
+    n = sarek.block_dim.x * sarek.block_dim.y * sarek.block_dim.z
+    block = sarek.block_idx.x + sarek.grid_dim.x * sarek.block_idx.y
+    tile[t] = t + block
+    sarek.barrier()
+    for _ in range(3):
+        value = tile[(t + 1) % n]
+        sarek.barrier()
+        tile[t] = value
+        sarek.barrier()
+    out[block, t] = tile[t]
+
+
+@pytest.mark.parametrize("block", [1, 7, 32, 33, 1024, (5, 3, 4), (1, 64, 2)])
+def test_blocks_of_any_shape(block):
+    """Fibers are used again by blocks of other sizes; threads follow x, then y, then z."""
+    n = int(np.prod(block))
+    out = np.zeros((6, n), np.int32)
+    run(CUDA, rotated, Launch((3, 2), block, (out,), ()))
+    expected = (np.arange(n) + 3) % n + np.arange(6)[:, None]
+    assert np.array_equal(out, expected)
+
+
+@sarek.kernel
+def rounded(out, a, b, c):
+    i = sarek.global_idx.x
+    out[i] = a[i] * b[i] + c[i]
+
+
+def test_products_and_sums_are_rounded_apart():
+    """The compiler makes no fused operation; where it did, the value would be another."""
+    a = np.full(8, 1 + 2.0**-12, np.float32)
+    c = np.full(8, -1 - 2.0**-11, np.float32)
+    out = np.ones(8, np.float32)
+    run(CUDA, rounded, Launch(1, 8, (out, a, a, c), ()))
+    assert np.array_equal(out, np.zeros(8, np.float32))
+    fused = float(a[0]) * float(a[0]) + float(c[0])
+    assert fused != 0
