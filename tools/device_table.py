@@ -35,7 +35,7 @@ from sarek_numba.ir.nodes import AtomicOp, FenceScope
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.runtime.registry import ORDER, Device
 from sarek_numba.verify.numerics import self_test
-from tools.numerics.measure import driver, family
+from tools.numerics.identity import driver, family
 
 ROOT = Path(__file__).resolve().parents[1]
 JSON = ROOT / "docs" / "devices.json"

@@ -13,7 +13,8 @@ import warnings
 import sarek_numba as sarek
 from tools.numerics import record as records
 from tools.numerics.functions import FUNCTIONS
-from tools.numerics.measure import TYPES, Measured, driver, family, instruction_set, measure
+from tools.numerics.identity import driver, family, instruction_set
+from tools.numerics.measure import TYPES, Measured, measure
 from tools.numerics.reference import exact
 from tools.numerics.sample import arguments
 

@@ -30,6 +30,8 @@ _MEASURED = "measured: the operator and cast matrix is equal to NumPy bit for bi
 _INTEGERS_SPECIFIED = "OpenCL 1.2, section 6.1.1: scalar types; guards by construction"
 _ADVERTISED = "advertised: CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT"
 _NOT_ADVERTISED = "CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT is not advertised, and nothing is measured"
+_MEASURE = "run `sarek doctor`, which measures it, or launch on another device"
+_SINGLE = "OpenCL 1.2, section 7.4: + - * and fma of float are correctly rounded"
 _INTEGER_ONLY = frozenset({AtomicOp.AND, AtomicOp.OR, AtomicOp.XOR, AtomicOp.INC, AtomicOp.DEC})
 _ATOMIC_SCALARS = (
     Scalar.INT32,
@@ -120,6 +122,7 @@ def _facts(device: Any) -> dict[Capability, Fact]:
         for space in (MemSpace.GLOBAL, MemSpace.SHARED):
             facts[Capability("atomic", scalar, op, space)] = fact
     facts[Capability("coopmat")] = _NO_MATRICES
+    facts |= _promise_facts(device)
     return facts | host_facts(_QUEUES)
 
 
@@ -195,8 +198,24 @@ def _scalar_fact(device: Any, scalar: Scalar) -> Fact:
         return Fact(Verdict.UNAVAILABLE, CapabilityKind.OPTIONAL, evidence, remedy)
     if measured:
         return Fact(available, CapabilityKind.STRUCTURAL, _MEASURED)
-    if not scalar.is_float:
-        return Fact(available, CapabilityKind.STRUCTURAL, _INTEGERS_SPECIFIED)
+    evidence = _SINGLE if scalar.is_float else _INTEGERS_SPECIFIED
+    return Fact(available, CapabilityKind.STRUCTURAL, evidence)
+
+
+def _promise_facts(device: Any) -> dict[Capability, Fact]:
+    """What OpenCL leaves open of float32, on drivers that nobody measured."""
+    if device.platform.name in _MEASURED_PLATFORMS:
+        return {}
+    optional = CapabilityKind.OPTIONAL
+    exact = Fact(Verdict.UNKNOWN, optional, _NOT_ADVERTISED, _MEASURE)
     if _advertises_exact_division(device):
-        return Fact(available, CapabilityKind.OPTIONAL, _ADVERTISED)
-    return Fact(Verdict.UNKNOWN, CapabilityKind.OPTIONAL, _NOT_ADVERTISED)
+        exact = Fact(Verdict.AVAILABLE, optional, _ADVERTISED)
+    keeps = bool(device.single_fp_config & driver.load().device_fp_config.DENORM)
+    subnormal = Fact(
+        Verdict.AVAILABLE if keeps else Verdict.UNAVAILABLE,
+        optional,
+        f"CL_DEVICE_SINGLE_FP_CONFIG: CL_FP_DENORM is {'' if keeps else 'not '}advertised",
+    )
+    facts = {"division": exact, "square_root": exact}
+    facts |= {"subnormal_inputs": subnormal, "subnormal_results": subnormal}
+    return {Capability(feature, Scalar.FLOAT32): fact for feature, fact in facts.items()}

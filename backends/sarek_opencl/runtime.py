@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from sarek_numba import passes
-from sarek_numba.capability import DeviceRecord
+from sarek_numba.capability import DeviceRecord, refuse
+from sarek_numba.capability.flags import illegal
 from sarek_numba.codegen import cfamily
 from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.codegen.target import Target
@@ -196,7 +197,9 @@ class OpenCLDriver:
             return program
 
     def _options(self, kernel: Kernel) -> tuple[str, ...]:
-        return fast_options(self.options) if kernel.fastmath else self.options
+        options = fast_options(self.options) if kernel.fastmath else self.options
+        refuse(illegal(kernel.name, options, self.record, fastmath=kernel.fastmath))
+        return options
 
     def source(self, kernel: Kernel) -> str:
         """See `sarek_numba.runtime.device.Driver`."""

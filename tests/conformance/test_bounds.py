@@ -12,15 +12,8 @@ from sarek_numba.ir.intrinsics import INTRINSICS
 from sarek_numba.ir.text import text
 from tools.numerics import record
 from tools.numerics.functions import FUNCTIONS, INEXACT
-from tools.numerics.measure import (
-    TYPES,
-    driver,
-    family,
-    function_kernel,
-    instruction_set,
-    judge,
-    measure,
-)
+from tools.numerics.identity import driver, family, instruction_set
+from tools.numerics.measure import TYPES, function_kernel, judge, measure
 from tools.numerics.reference import Exact, exact
 from tools.numerics.sample import Arguments, arguments, shorter
 
