@@ -9,7 +9,6 @@ window does; without the window it begins at once, and is waited for by who need
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 
 from sarek_cuda import driver
 from sarek_cuda.memory import addresses_of
+from sarek_cuda.queues import Mark
 from sarek_numba.runtime.cache import compiled_launches
 from sarek_numba.runtime.plans import ArrayCheck, Attempt, Memory, Plan
 from sarek_numba.runtime.registry import acceptors
@@ -27,12 +27,12 @@ from sarek_numba.runtime.window import Window, hide, window_for
 from sarek_numba.runtime.work import Work, WorkQueue
 
 if TYPE_CHECKING:
-    from sarek_cuda.queues import Mark
+    from sarek_cuda.queues import Stream
     from sarek_cuda.runtime import CudaDriver, CudaProgram
 
 _MOST_KEPT = 256  # argument lists of one plan
-_MOST_BEHIND = 1024  # launches that begin at once and are not known to be done
-_BETWEEN = 64  # launches after which it is looked what is done
+_MOST_IN_BATCH = 64  # launches that begin at once
+_MOST_BATCHES = 16  # that are not known to be done
 hide(Path(__file__).resolve().parent)
 
 
@@ -100,7 +100,8 @@ class _Launches:
         with driver.check("preparing a launch", owner.access):
             function.allow_shared(plan.shared_bytes)
         self._give = function.give
-        self._head = (function.raw, *plan.grid, *plan.block, plan.shared_bytes)
+        self._check = function.check_launch
+        self.head = (function.raw, *plan.grid, *plan.block, plan.shared_bytes)
 
     def ready(self, packed: bytes, values: Sequence[Any], queue: WorkQueue | None) -> _Ready | None:
         """The arguments of a launch; vectors that are not ready are brought to the device.
@@ -137,12 +138,17 @@ class _Launches:
         self.known[words[:count].tobytes() + serials.tobytes()] = made
         return made
 
+    def refuse(self, result: tuple[Any, ...]) -> None:
+        """Raise the error of a launch that did not begin."""
+        with driver.check("a launch", self.owner.access):
+            self._check(result, self.head)
+
     def begin(self, ready: _Ready) -> Mark:
         """Give the launch to the default stream. Raises BackendError."""
         owner = self.owner
         access, stream = owner.access, owner.stream
         with driver.check("a launch", access):
-            self._give((*self._head, stream.raw, ready.address, 0))
+            self._give((*self.head, stream.raw, ready.address, 0))
             return owner.streams.launched(stream)
 
 
@@ -155,30 +161,93 @@ def _make_room(window: Window) -> None:
         raise
 
 
+class _Batch(Work):
+    """Launches that began at once, one after the other; it is the mark of the last of them.
+
+    It grows only while it is the last work of its queue, and with the queue's lock. `number` and
+    `given` grow with it, so that who waited for what it was drops nothing that came to it later.
+    """
+
+    __slots__ = ("given", "kept", "stream")
+    event = start = None  # as of a `Mark`
+
+    def __init__(self, window: Window, stream: Stream) -> None:
+        self.queue = window
+        self.kept: list[Any] = []
+        self.used = self.kept
+        self.number = 0
+        self.told = False
+        self.stream = stream
+        self.given = 0
+
+    @property
+    def mark(self) -> Any:  # of what it is now
+        return self
+
+    def wait(self, why: str) -> None:
+        """Return when that is done which is in it by now. Raises BackendError."""
+        with self.queue.lock:
+            number, given = self.number, self.given
+        try:
+            if not self.told:
+                self.queue.queues.wait(Mark(self.stream, given))
+        except Exception:
+            self.told = True
+            raise
+        finally:
+            self.queue.forget_done(number)
+
+
 class _Starts:
     """Launches that begin at once: the work of the window's queue, beside what waits there."""
 
-    def __init__(self, launches: _Launches, window: Window) -> None:
-        self._launches = launches
+    def __init__(self, owner: CudaDriver, window: Window) -> None:
+        self._owner = owner
         self._window = window
-        self._since = 0
-        self._lock = threading.Lock()
 
-    def give(self, ready: _Ready, values: Sequence[Any]) -> Work:
-        """The work of a launch that has begun. Raises BackendError."""
+    def batch(self) -> _Batch:
+        """The batch that the next launch comes to. The window's lock is held."""
         window = self._window
+        works = window._works
+        if works:
+            last = works[-1]
+            if type(last) is _Batch and len(last.kept) < _MOST_IN_BATCH and not last.told:
+                return last
+            window.forget_done()
+            if len(works) > _MOST_BATCHES:
+                works[0].wait("full")
+        made = _Batch(window, self._owner.stream)
+        window.remember(made)
+        return made
+
+
+def _starter(launches: _Launches, window: Window) -> Callable[[_Ready, Sequence[Any]], Work]:
+    """A function that begins a launch and gives the work that it is part of."""
+    owner = launches.owner
+    access, stream, head, lock = owner.access, owner.stream, launches.head, window.lock
+    batch_of, enter, next_number = _Starts(owner, window).batch, access.enter, stream.next
+
+    def start(ready: _Ready, values: Sequence[Any]) -> Work:
         if window.waiting:
             window.submit_all("at once")
-        with window.lock:
-            work = Work(window, self._launches.begin(ready), (values, ready))
-            window.remember(work)
-        self._since += 1
-        if self._since >= _BETWEEN:
-            self._since = 0
-            window.forget_done()
-            if len(window._works) > _MOST_BEHIND:
-                WorkQueue.make_room(window)
-        return work
+        with lock:
+            batch = batch_of()
+            if access.lost is not None:
+                access.refuse_lost()
+            pushed = enter()
+            try:
+                result = access.launch(*head, stream.raw, ready.address, 0)
+            finally:
+                if pushed:
+                    access.leave()
+            if result[0]:
+                launches.refuse(result)  # which raises
+            batch.given = next_number()
+            window._count = batch.number = window._count + 1
+            batch.kept.append((values, ready))
+        return batch
+
+    return start
 
 
 def _attempt(
@@ -189,7 +258,7 @@ def _attempt(
     All that it uses is in its cells: it is called for each launch.
     """
     known, vectors, name, begin = launches.known, launches.vectors, launches.name, launches.begin
-    starts = _Starts(launches, window)
+    start = _starter(launches, window)
     used = [(position, access is Access.WRITE) for position, access in vectors if access]
     unused = [position for position, access in vectors if access is None]
     locked = [position for position, _ in vectors]
@@ -211,12 +280,15 @@ def _attempt(
                     _make_room(window)
                 work: Work = window.give(partial(begin, ready), (values, ready), name)
             else:
-                work = starts.give(ready, values)
+                work = start(ready, values)
             firsts = ready.firsts
             for position, written in used:
                 value = values[position]
+                uses = value._storage._uses
                 first = firsts.get(position, 0)
-                value._storage._uses.add(first, first + value._array.nbytes, written, work)
+                last = first + value._array.nbytes
+                if not uses.has(first, last, written, work):
+                    uses.add(first, last, written, work)
             for position in unused:
                 values[position]._storage._uses.add(0, 0, False, work)
         finally:

@@ -8,6 +8,7 @@ Streams and events are used again.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -23,14 +24,15 @@ class Stream:
     """A stream of CUDA, and how far it is.
 
     A number is taken after the work was given, so an event that is recorded later is behind all
-    work of numbers that were taken before.
+    work of numbers that were taken before. `given` is one of the last of them, not always the last.
     """
 
-    __slots__ = ("_event", "_lock", "_pool", "_probed", "done", "each", "given", "raw")
+    __slots__ = ("_event", "_lock", "_numbers", "_pool", "_probed", "done", "each", "given", "raw")
 
     def __init__(self, raw: Any, event: Any, pool: deque[tuple[Any, Any]], *, each: bool) -> None:
         self.raw = raw
         self.each = each  # does each launch have an event?
+        self._numbers = itertools.count(1)
         self.given = 0
         self.done = 0  # all up to this number is
         self._event = event
@@ -43,15 +45,14 @@ class Stream:
 
     def next(self) -> int:
         """The number of what was just given."""
-        with self._lock:
-            self.given += 1
-            return self.given
+        number = self.given = next(self._numbers)
+        return number
 
     def probe(self, api: driver.Api, number: int) -> Any:
         """The event, behind the work of a number."""
         with self._lock:
             if self._probed < number:
-                reached = self.given
+                reached = max(self.given, number)
                 api.record(self._event, self.raw)
                 self._probed = reached
             return self._event
@@ -81,7 +82,7 @@ class Stream:
         if self.done >= number:
             return
         with self._lock:
-            probed, reached = self._probed, self.given
+            probed, reached = self._probed, max(self.given, number)
         if probed >= number:
             api.wait_for(self._event)
             reached = probed
@@ -93,11 +94,11 @@ class Stream:
 class Mark:
     """What was given to a stream up to a number; with an event that is of just that."""
 
-    __slots__ = ("_pool", "event", "number", "start", "stream")
+    __slots__ = ("_pool", "event", "given", "start", "stream")
 
-    def __init__(self, stream: Stream, number: int, event: Any = None, pool: Any = None) -> None:
+    def __init__(self, stream: Stream, given: int, event: Any = None, pool: Any = None) -> None:
         self.stream = stream
-        self.number = number
+        self.given = given
         self.event = event
         self.start: Any = None  # an event before it, where it is measured
         self._pool = pool
@@ -175,12 +176,12 @@ class CudaQueues:
     def follow(self, handle: Stream, mark: Mark) -> None:
         """By an event; nothing where it has happened."""
         access = self._owner.access
-        if mark.stream.done >= mark.number:
+        if mark.stream.done >= mark.given:
             return
         with driver.check("waiting for an event", access):
             event = mark.event
             if event is None:
-                event = mark.stream.probe(access.api, mark.number)
+                event = mark.stream.probe(access.api, mark.given)
             access.api.follow(handle.raw, event)
 
     def submit(self, handle: Stream) -> None:
@@ -189,7 +190,7 @@ class CudaQueues:
     def status(self, mark: Mark) -> int:
         """By an event, if it is not known."""
         stream, access = mark.stream, self._owner.access
-        if stream.done >= mark.number:
+        if stream.done >= mark.given:
             return 0
         if access.is_lost:
             return -1
@@ -197,7 +198,7 @@ class CudaQueues:
             pushed = access.enter()
             try:
                 if mark.event is None:
-                    return 0 if stream.has_done(access.api, mark.number) else 1
+                    return 0 if stream.has_done(access.api, mark.given) else 1
                 if not access.api.has_happened(mark.event):
                     return 1
             finally:
@@ -206,7 +207,7 @@ class CudaQueues:
         except driver.CudaError as error:
             driver.failure(error, "a launch", access)
             return -1
-        stream.note_done(mark.number)
+        stream.note_done(mark.given)
         return 0
 
     def wait(self, mark: Mark) -> None:
@@ -214,10 +215,10 @@ class CudaQueues:
         access = self._owner.access
         with driver.check("a launch", access):
             if mark.event is None:
-                mark.stream.wait(access.api, mark.number)
-            elif mark.stream.done < mark.number:
+                mark.stream.wait(access.api, mark.given)
+            elif mark.stream.done < mark.given:
                 access.api.wait_for(mark.event)
-                mark.stream.note_done(mark.number)
+                mark.stream.note_done(mark.given)
 
     def duration_ms(self, mark: Mark) -> float:
         """By the clock of the device; 0 for what was not measured."""

@@ -78,12 +78,14 @@ class Function:
 
     def give(self, given: tuple[Any, ...]) -> None:
         """One call of `Api.launch`. The context is current. Raises CudaError, InvalidDimensions."""
-        access = self.owner.access
-        result = access.launch(*given)
-        if not result[0]:
-            return
+        result = self.owner.access.launch(*given)
+        if result[0]:
+            self.check_launch(result, given)
+
+    def check_launch(self, result: tuple[Any, ...], given: tuple[Any, ...]) -> None:
+        """Raise the error of what `Api.launch` gave. Raises CudaError, InvalidDimensions."""
         try:
-            access.api.check(result)
+            self.owner.access.api.check(result)
         except driver.CudaError as error:
             if error.code != driver.OUT_OF_RESOURCES:
                 raise

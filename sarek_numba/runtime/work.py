@@ -197,6 +197,14 @@ class Uses:
         """Whether all uses are by work of one queue, which is in order by itself."""
         return all(use[3].queue is queue for use in self._uses)
 
+    def has(self, first: int, last: int, written: bool, work: Work) -> bool:
+        """Whether it is noted that work uses bytes so, and no other work is."""
+        uses = self._uses
+        if len(uses) != 1:
+            return False
+        start, end, writes, noted = uses[0]
+        return noted is work and start <= first and last <= end and writes >= written
+
     def add(self, first: int, last: int, written: bool, work: Work) -> None:
         """Note a use, which follows all that it conflicts with; it stands for what it covers."""
         uses = self._uses

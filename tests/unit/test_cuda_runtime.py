@@ -422,6 +422,40 @@ def test_launches_at_once_are_not_waited_for(device: Device, api: FakeApi) -> No
     assert (out == 16 * NUMBERS).all()
 
 
+def test_threads_launch_at_once_and_wait(device: Device, api: FakeApi) -> None:
+    """What grows while another thread waits for it is not dropped: each sees its own results."""
+    execute.window.configure(enabled=False)
+    failed: list[str] = []
+
+    def work() -> None:
+        out, x = pair()
+        for turn in range(1, 120):
+            launch(device, out, x)
+            if turn % 7 == 0 and not (out == turn * NUMBERS).all():
+                failed.append(f"{turn}: {out}")
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def test_vectors_dropped_under_launches_at_once(device: Device, api: FakeApi) -> None:
+    """Their memory is no one else's before the launches are done."""
+    execute.window.configure(enabled=False)
+    out = sarek.zeros(N, np.float32)
+    for k in range(150):
+        launch(device, out, sarek.full(N, k, np.float32))
+        gc.collect() if k % 20 == 0 else None
+    assert (out == sum(range(150))).all()
+    api.advance()
+    gc.collect()
+    device.synchronize()
+    assert device.memory_statistics().in_use == 512
+
+
 def test_nothing_grows_without_the_window(device: Device, api: FakeApi) -> None:
     """Work that is done is forgotten though nobody waits."""
     execute.window.configure(enabled=False)
