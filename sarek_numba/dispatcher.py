@@ -57,6 +57,7 @@ from sarek_numba.runtime.dimensions import (
     problem_size,
     shared_size,
 )
+from sarek_numba.runtime.foreign import placed
 from sarek_numba.runtime.guards import guards_of
 from sarek_numba.runtime.inspection import Card
 from sarek_numba.runtime.plans import Attempt, Plan
@@ -265,7 +266,7 @@ class Dispatcher:
         grid = dimensions(name, "grid", configuration.grid)
         block = dimensions(name, "block", configuration.block)
         shared_bytes = shared_size(name, configuration.shared_bytes)
-        target = device(configuration.where)
+        target = placed(name, signature.names, arguments.foreign, configuration.where)
         check_limits(name, grid, block, target.record)
         check_most_threads(name, block, self.hints.max_threads)
         stream = check_stream(name, configuration.stream, target)

@@ -13,6 +13,7 @@ from sarek_numba.ir.nodes import Kernel
 from sarek_numba.runtime import external, host_functions, window
 from sarek_numba.runtime.cache import clear_launch_cache, counters
 from sarek_numba.runtime.external import detect_language, load_source
+from sarek_numba.runtime.foreign import chosen
 from sarek_numba.runtime.handmade import Lazy, launch_ir, made_ir
 from sarek_numba.runtime.languages import Language
 from sarek_numba.runtime.outcome import Original, Outcome, check_request, outcome_of
@@ -105,7 +106,7 @@ def run(
     its IR. Raises JitError where the device needs what was not given, LaunchError, CapabilityError,
     BackendError, OracleError, and what a native function raises.
     """
-    target = device(which)
+    target = chosen(which, args)
     if native_fn is not None and not isinstance(native_fn, NativeFunction):
         raise JitError(
             f"kernel '{name}' has {type(native_fn).__name__} in place of a native function\n"
@@ -134,7 +135,7 @@ def run_vectors(
     array is of the type, axes and layout that the IR says. Raises LaunchError, CapabilityError,
     BackendError, OracleError.
     """
-    target = device(which)
+    target = chosen(which, args)
     launch_ir(target, made_ir(None, ir, target), args, block, grid, shared_bytes, stream)
 
 
@@ -154,7 +155,7 @@ def run_vectors_outcome(
     `precision` is what the operands of a product of matrices may be rounded to, `explicit` asks for
     a rewrite of one. Raises InvalidArgument for another precision, and as `run_vectors` does.
     """
-    target = device(which)
+    target = chosen(which, args)
     kernel = made_ir(None, ir, target)
     check_request(kernel.name, precision, explicit)
     launch_ir(target, kernel, args, block, grid, shared_bytes, stream)
@@ -200,7 +201,7 @@ def run_source(
     UnsupportedLanguage, ArgumentCountError, ArgumentTypeError, LengthOverflow, InvalidDimensions,
     StreamError, SourceCompilationError, BackendError.
     """
-    target = device(which)
+    target = chosen(which, args)
     external.run_source(
         target,
         source,

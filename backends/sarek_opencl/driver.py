@@ -168,7 +168,7 @@ def compile_program(context: Any, device: Any, source: str, options: Sequence[st
             raise SourceCompilationError(
                 f"the OpenCL compiler of {device.name} rejects the program", source, str(error)
             ) from error
-        _keep(built, key)
+        _keep(built, device, key)
         return built
 
 
@@ -199,14 +199,15 @@ def _from_disk(context: Any, device: Any, key: str, options: Sequence[str]) -> A
             return None
 
 
-def _keep(program: Any, key: str) -> None:
-    """Keep a program's binary. A driver may have none: then nothing is kept."""
+def _keep(program: Any, device: Any, key: str) -> None:
+    """Keep a program's binary for a device, one of its context's. A driver may have none."""
     cl = load()
     if settings.cache_folder() is None:
         return
     try:
-        binary = program.get_info(cl.program_info.BINARIES)[0]
-    except (cl.Error, IndexError):
+        place = program.get_info(cl.program_info.DEVICES).index(device)
+        binary = program.get_info(cl.program_info.BINARIES)[place]
+    except (cl.Error, IndexError, ValueError):
         return
     if binary:
         disk.save("opencl", key, bytes(binary))

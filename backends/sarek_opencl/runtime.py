@@ -22,6 +22,7 @@ from sarek_numba.codegen.target import Target
 from sarek_numba.errors import InvalidDimensions
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.types import Scalar
+from sarek_numba.runtime.adopted import DeviceArray
 from sarek_numba.runtime.device import (
     BackendUnavailable,
     Bytes,
@@ -32,7 +33,7 @@ from sarek_numba.runtime.device import (
 from sarek_numba.runtime.languages import Externals
 from sarek_numba.runtime.plans import Plans
 from sarek_numba.runtime.telemetry import OPTIONS, say
-from sarek_opencl import driver, intel, nvidia, pocl
+from sarek_opencl import adopting, driver, intel, nvidia, pocl
 from sarek_opencl.dialect import DIALECT, contracting, without_extended_atomics
 from sarek_opencl.externals import OpenCLExternals
 from sarek_opencl.memory import Buffer, OpenCLMemory, api_arguments
@@ -143,9 +144,9 @@ class OpenCLProgram:
 
 
 class OpenCLDriver:
-    """One OpenCL device. Its context and queue are made at the first use."""
+    """One OpenCL device. Its context, if none is given, and queue are made at the first use."""
 
-    def __init__(self, device: Any, name: str) -> None:
+    def __init__(self, device: Any, name: str, context: Any = None) -> None:
         self.device = device
         self.record: DeviceRecord = record_of(device, name)
         self.target: Target | None = Target(
@@ -161,7 +162,7 @@ class OpenCLDriver:
         self.plans: Plans | None = OpenCLPlans(self)
         self._programs: dict[str, OpenCLProgram] = {}
         self._lock = threading.RLock()
-        self._context: Any = None
+        self._context: Any = context
         self._queue: Any = None
 
     @property
@@ -182,8 +183,13 @@ class OpenCLDriver:
                 cl = driver.load()
                 driver.load_invoker()
                 with driver.check("opening a context", self.device):
-                    self._context = cl.Context([self.device])
+                    if self._context is None:
+                        self._context = cl.Context([self.device])
                     self._queue = cl.CommandQueue(self._context, self.device)
+
+    def has_context(self, context: Any) -> bool:
+        """Whether the device's context is this one; opens none."""
+        return self._context is not None and self._context == context
 
     def prepare(self, kernel: Kernel) -> OpenCLProgram:
         """See `sarek_numba.runtime.device.Driver`; kernels of equal text share a program."""
@@ -262,6 +268,14 @@ class OpenCLBackend:
     def drivers(self) -> Sequence[OpenCLDriver]:
         """The devices, by the order of the loader's platforms. Raises BackendUnavailable."""
         return _drivers()
+
+    def adopt(self, value: Any) -> DeviceArray | None:
+        """See `sarek_numba.runtime.adopted.Adopter`."""
+        return adopting.adopt(value, _drivers(), OpenCLDriver)
+
+    def driver_of(self, value: Any) -> OpenCLDriver | None:
+        """See `sarek_numba.runtime.adopted.Adopter`."""
+        return adopting.driver_of(value, _drivers(), OpenCLDriver)
 
 
 @cache

@@ -42,7 +42,7 @@ from sarek_numba.ir.types import (
 )
 from sarek_numba.ir.variants import is_variant, other_declaration, variant_name
 from sarek_numba.runtime.columns import Columns, Placement
-from sarek_numba.runtime.foreign import adopted
+from sarek_numba.runtime.foreign import Foreign, adopted
 from sarek_numba.runtime.memory import AnyArray, Arrangement, arrange
 from sarek_numba.runtime.soa import SoAVector
 from sarek_numba.runtime.storage import Storage
@@ -114,6 +114,7 @@ class Arguments:
     arrangement: Arrangement
     storages: Mapping[int, Storage] = field(default_factory=dict)
     columns: Mapping[int, Columns] = field(default_factory=dict)
+    foreign: Mapping[int, Foreign] = field(default_factory=dict)  # by position among the values
 
     def placement(self, position: int) -> Placement:
         """The placement of the array at a position among the values; that of records in columns
@@ -150,6 +151,8 @@ def describe(
     positions: list[int] = []
     storages: dict[int, Storage] = {}
     split: dict[int, SoAVector] = {}
+    foreign: dict[int, Foreign] = {}
+    floors: dict[int, int] = {}
     for position, value in enumerate(adopted(kernel, names, values)):
         kind: Kind
         if isinstance(value, SoAVector) and value.ndim:
@@ -160,7 +163,12 @@ def describe(
         elif isinstance(value, Vector):
             storages[len(positions)] = value._storage
             value = value._array
-        record = record_argument(value)
+        elif isinstance(value, Foreign):
+            foreign[position] = value
+            floors[len(positions)] = value.floor
+            storages[len(positions)] = value.storage
+            value = value.array
+        record = None if position in foreign else record_argument(value)
         if position in split:
             kind = _columns_kind(kernel, names[position], split[position])
         elif record is not None:
@@ -187,7 +195,7 @@ def describe(
             labels.append(names[position])
             positions.append(len(plain))
             plain.append(column._array)
-    arrangement = arrange([plain[p] for p in positions], labels, tuple(columns.values()))
+    arrangement = arrange([plain[p] for p in positions], labels, tuple(columns.values()), floors)
     placed = dict(zip(positions, arrangement.placements, strict=True))
     for position, info in enumerate(kinds):
         if position in columns:
@@ -199,7 +207,9 @@ def describe(
         assert isinstance(info, ArrayInfo)
         if placement.layout != info.layout:
             kinds[position] = replace(info, layout=placement.layout)
-    return Arguments(tuple(kinds), tuple(plain), tuple(positions), arrangement, storages, columns)
+    return Arguments(
+        tuple(kinds), tuple(plain), tuple(positions), arrangement, storages, columns, foreign
+    )
 
 
 # --- kinds ----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 
 from sarek_numba.runtime.arguments import Arguments
 from sarek_numba.runtime.device import DeviceMemory, Driver
+from sarek_numba.runtime.foreign import queue_of
 from sarek_numba.runtime.memory import AnyArray, Arrangement, bound_regions
 from sarek_numba.runtime.storage import Storage
 from sarek_numba.runtime.stream import Stream
@@ -89,7 +90,8 @@ def queue_for(
     reports: bool = False,
     measured: bool = False,
 ) -> WorkQueue | None:
-    """The queue of a launch: that of its stream, or the device's window if it may wait there.
+    """The queue of a launch: that of its stream, that of another library's array, or the device's
+    window if it may wait there.
 
     None stands for a launch that is done when it returns, as one that is `measured` is. What waited
     is submitted before it, and before one on a stream. Raises BackendError.
@@ -97,6 +99,9 @@ def queue_for(
     if stream is not None:
         flush_device(driver, "stream")
         return None if stream.runs_at_once else stream.queue
+    if arguments.foreign:
+        flush_device(driver, "argument")
+        return None if measured else queue_of(driver, arguments.storages.values())
     window = window_of(driver)
     if window is None:
         return None

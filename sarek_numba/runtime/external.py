@@ -29,6 +29,7 @@ from sarek_numba.runtime.cache import Memo, count
 from sarek_numba.runtime.clock import Clock
 from sarek_numba.runtime.dimensions import check_limits, dimensions, shared_size
 from sarek_numba.runtime.enqueue import enqueue, queue_for
+from sarek_numba.runtime.foreign import placed
 from sarek_numba.runtime.languages import External, Externals, Language
 from sarek_numba.runtime.memory import bound_regions
 from sarek_numba.runtime.registry import Device
@@ -107,6 +108,9 @@ def run_source(
         )
     names = [f"argument {k}" for k in range(len(values))]
     arguments = describe(name, names, values, (None,) * len(values))
+    target = placed(name, names, arguments.foreign, target)
+    externals = target.driver.externals
+    assert externals is not None, "as on the same device in another context"
     _check_whole(name, arguments)
     slots = _slots(name, arguments, inject_lengths)
     blocks, threads = dimensions(name, "grid", grid), dimensions(name, "block", block)

@@ -1,72 +1,203 @@
-"""Arrays of others as arguments: what has host memory becomes an array of NumPy, without a copy.
+"""Arrays of others as arguments: nothing is copied that would not be of an array of NumPy.
 
-That are objects with the buffer protocol, with `__array_interface__`, and with DLPack on the host.
-Memory of other devices is recognised by DLPack, `__cuda_array_interface__` and pyopencl's classes,
-and refused by name: a launch copies nothing in secret that its user keeps on a device.
+What has host memory becomes an array of NumPy: objects with the buffer protocol, with
+`__array_interface__`, and with DLPack on the host. Memory of a device is recognised by DLPack,
+`__cuda_array_interface__` and PyOpenCL's classes. Its backend, if it is here, says how to work on
+it: the launch then takes place where the memory is. Otherwise it is refused by name.
+
+To the launch core an array on a device is a `ForeignStorage` and an array of NumPy that describes
+it, at an address where nothing is: nobody reads or writes that one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sarek_numba.errors import ArgumentTypeError, MixedDevices
 from sarek_numba.frontend.variants import VariantValue
+from sarek_numba.runtime.adopted import Adopter, DeviceArray, NotAdopted
+from sarek_numba.runtime.device import BackendUnavailable, DeviceMemory, Driver
+from sarek_numba.runtime.memory import is_addressable
 from sarek_numba.runtime.reading import Readable
+from sarek_numba.runtime.registry import Device, backend_of, device, device_of
+from sarek_numba.runtime.storage import Storage
+from sarek_numba.runtime.work import AT_ONCE, Work, WorkQueue
 
 _OWN = (np.ndarray, np.generic, int, float, complex, type(None), Readable, VariantValue, type)
 _HOST = {1, 3}  # DLPack's numbers of devices: the host, and memory of it pinned for CUDA
 _NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA", 14: "oneAPI"}
+_BACKENDS = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "hip", 13: "cuda"}
+_PYOPENCL = ("Array", "MemoryObjectHolder", "SVMPointer", "CommandQueue", "Context")
+_FIRST = 1 << 60  # an address that no process has
+_APART = 1 << 48  # bytes, more than any buffer has
+
+
+class ForeignStorage(Storage):
+    """A buffer of another library during one launch, as if it were of vectors; `arrays` are in it.
+
+    It is on one device, and moves nowhere. What the library does with it is done before the launch
+    and after it.
+    """
+
+    def __init__(self, start: int) -> None:
+        super().__init__(np.empty(0, np.uint8))
+        self._start = start
+        self.arrays: list[DeviceArray] = []
+
+    @property
+    def start(self) -> int:
+        """The address of the first byte, where nothing is."""
+        return self._start
+
+    def fetch(self, first: int, last: int) -> None:
+        """Never: a launch takes place where the memory is."""
+        raise AssertionError("memory of a device is not brought to the host")
+
+    def send(
+        self, memory: DeviceMemory, first: int, last: int, queue: WorkQueue | None = None
+    ) -> Any:
+        """The buffer. A launch that is waited for waits for the library's work first."""
+        if queue is None:
+            for array in self.arrays:
+                array.order.wait()
+        return self.arrays[0].buffer
+
+    def put_behind(self, queue: WorkQueue, first: int, last: int, *, written: bool) -> None:
+        """Have a queue go on after what the library gave."""
+        for array in self.arrays:
+            array.order.precede(queue.handle)
+
+    def used_by(self, work: Work, first: int, last: int, *, written: bool) -> None:
+        """Have the library go on after a launch; where it cannot be told to, wait."""
+        for array in self.arrays:
+            array.order.follow(work.queue.handle, work.mark)
+        if not all(array.order.is_known for array in self.arrays):
+            work.wait("argument")
+
+    def written_on(self, memory: DeviceMemory, first: int, last: int) -> None:
+        """Nothing: no other place has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """An argument in a device's memory: its description, and where its buffer should begin.
+
+    `floor` is an address at or below its first element, from which elements can be counted.
+    """
+
+    array: npt.NDArray[Any]
+    floor: int
+    storage: ForeignStorage
+    described: DeviceArray
+
+
+# --- recognising ----------------------------------------------------------------------------------
 
 
 def adopted(kernel: str, names: Sequence[str], values: Sequence[Any]) -> Sequence[Any]:
     """The values of a launch with arrays in place of what others have as arrays on the host.
 
-    Raises ArgumentTypeError for memory of a device, MixedDevices for memory of several.
+    What others have on a device is a `Foreign`. Raises ArgumentTypeError for memory of a device
+    that cannot be worked on, MixedDevices for memory of several.
     """
     if all(isinstance(value, _OWN) for value in values):
         return values
     places = [None if isinstance(value, _OWN) else place_of(value) for value in values]
     apart = [k for k, place in enumerate(places) if place is not None]
-    if apart:
-        raise _refused(kernel, names, places, apart)
-    return [value if isinstance(value, _OWN) else _on_host(value) for value in values]
+    _check_one_place(kernel, names, places, apart)
+    described = {k: _described(kernel, names[k], values[k], str(places[k])) for k in apart}
+    _check_one_driver(kernel, names, described)
+    foreign = _foreign(kernel, names, described)
+    return [
+        value if isinstance(value, _OWN) else foreign.get(k) or _on_host(value)
+        for k, value in enumerate(values)
+    ]
 
 
 def place_of(value: Any) -> str | None:
     """The device that has the memory of an array; None for the host, and for what is no array."""
     if isinstance(value, type):
         return None
+    if _is_of_pyopencl(value, "Array", "MemoryObjectHolder", "SVMPointer"):
+        return f"OpenCL {_opencl_device(value)}".rstrip()
     if hasattr(value, "__dlpack_device__"):
         kind, number = value.__dlpack_device__()
         return None if kind in _HOST else f"{_NAMES.get(int(kind), f'DLPack {kind}')} {number}"
-    if hasattr(value, "__cuda_array_interface__"):
-        return "CUDA"
-    module, name = type(value).__module__, type(value).__name__
-    if module.partition(".")[0] == "pyopencl" and name in ("Array", "Buffer", "SVM"):
-        queue = getattr(value, "queue", None)
-        return f"OpenCL {queue.device.name}" if queue is not None else "OpenCL"
-    return None
+    return "CUDA" if hasattr(value, "__cuda_array_interface__") else None
 
 
-def _refused(
-    kernel: str, names: Sequence[str], places: Sequence[str | None], apart: Sequence[int]
-) -> MixedDevices | ArgumentTypeError:
-    first = apart[0]
-    other = next((k for k in apart if places[k] != places[first]), None)
-    if other is not None:
-        return MixedDevices(
-            f"kernel '{kernel}': argument '{names[first]}' is memory of {places[first]}, and "
-            f"'{names[other]}' of {places[other]}\n  hint: bring both to one place"
-        )
-    name = names[first]
-    return ArgumentTypeError(
-        f"kernel '{kernel}': argument '{name}' is memory of {places[first]}, which no device of "
-        f"this version works on\n  hint: copy it to the host, as in {name}.get(), and pass that "
-        "as sarek.vector(...)"
+def _is_of_pyopencl(value: Any, *names: str) -> bool:
+    """Whether a value is of one of PyOpenCL's classes, which is not imported for this."""
+    return any(
+        kind.__name__ in names and kind.__module__.partition(".")[0] == "pyopencl"
+        for kind in type(value).__mro__
     )
+
+
+def _opencl_device(value: Any) -> str:
+    queue, context = getattr(value, "queue", None), getattr(value, "context", None)
+    if queue is not None:
+        return str(queue.device.name)
+    devices = [] if context is None else context.devices
+    return str(devices[0].name) if len(devices) == 1 else ""
+
+
+def _backend_name(value: Any) -> str | None:
+    """The backend that may work on memory of a device."""
+    if _is_of_pyopencl(value, *_PYOPENCL):
+        return "opencl"
+    if hasattr(value, "__dlpack_device__"):
+        return _BACKENDS.get(int(value.__dlpack_device__()[0]))
+    return "cuda" if hasattr(value, "__cuda_array_interface__") else None
+
+
+def _adopter_of(value: Any) -> Adopter | None:
+    name = _backend_name(value)
+    backend = None if name is None else backend_of(name)
+    return backend if isinstance(backend, Adopter) else None
+
+
+def device_of_foreign(value: Any) -> Device | None:
+    """The device of an array, a queue or a context of another library; None for what is none.
+
+    Raises ArgumentTypeError for one that no device here works on.
+    """
+    adopter = _adopter_of(value)
+    if adopter is None:
+        place = None if isinstance(value, _OWN) else place_of(value)
+        if place is None:
+            return None
+        raise ArgumentTypeError(f"memory of {place} is of no device here")
+    try:
+        driver = adopter.driver_of(value)
+    except (NotAdopted, BackendUnavailable) as error:
+        raise ArgumentTypeError(f"it {error}") from error
+    return None if driver is None else device_of(driver)
+
+
+def _described(kernel: str, name: str, value: Any, place: str) -> DeviceArray:
+    """What its backend says of an array on a device. Raises ArgumentTypeError."""
+    start = f"kernel '{kernel}': argument '{name}'"
+    try:
+        adopter = _adopter_of(value)
+        found = None if adopter is None else adopter.adopt(value)
+    except NotAdopted as error:
+        hint = error.hint.replace("x.", f"{name}.")
+        raise ArgumentTypeError(f"{start} {error.what}\n  hint: {hint}") from error
+    if found is None:
+        raise ArgumentTypeError(
+            f"{start} is memory of {place}, which no device here works on\n"
+            f"  hint: copy it to the host, as in {name}.get(), and pass that as sarek.vector(...)"
+        )
+    if found.dtype.hasobject:
+        raise ArgumentTypeError(f"{start} is an array of Python objects")
+    return found
 
 
 def _on_host(value: Any) -> Any:
@@ -79,3 +210,176 @@ def _on_host(value: Any) -> Any:
         return np.asarray(memoryview(value))
     except (TypeError, ValueError):
         return value
+
+
+# --- describing -----------------------------------------------------------------------------------
+
+
+def _foreign(
+    kernel: str, names: Sequence[str], described: Mapping[int, DeviceArray]
+) -> dict[int, Foreign]:
+    """Arrays on a device as the launch core takes them. Raises ArgumentTypeError."""
+    storages: dict[Hashable, ForeignStorage] = {}
+    made: dict[int, Foreign] = {}
+    for position, given in described.items():
+        storage = storages.get(given.key)
+        if storage is None:
+            storage = ForeignStorage(_FIRST + len(storages) * _APART)
+            storages[given.key] = storage
+        storage.arrays.append(given)
+        array = _at(storage.start + given.offset, given)
+        lowest, end = _extent(given)
+        if lowest < 0 or end > given.size:
+            raise ArgumentTypeError(
+                f"kernel '{kernel}': argument '{names[position]}' spans the bytes {lowest} to "
+                f"{end} of a buffer of {given.size}"
+            )
+        if not is_addressable(array, storage.start + given.offset):
+            raise ArgumentTypeError(
+                f"kernel '{kernel}': argument '{names[position]}' is not aligned to its elements, "
+                f"which device '{given.home}' cannot work on\n"
+                f"  hint: pass a copy of it, as {names[position]}.copy()"
+            )
+        floor = storage.start + lowest
+        if lowest % given.alignment and given.offset % array.itemsize == 0:
+            floor = storage.start
+        made[position] = Foreign(array, floor, storage, given)
+    return made
+
+
+def _extent(given: DeviceArray) -> tuple[int, int]:
+    """The first byte of an array in its buffer, and the one past its last."""
+    if 0 in given.shape:
+        return given.offset, given.offset
+    reach = [(n - 1) * step for n, step in zip(given.shape, given.strides, strict=True)]
+    lowest = given.offset + sum(step for step in reach if step < 0)
+    return lowest, given.offset + sum(s for s in reach if s > 0) + given.dtype.itemsize
+
+
+class _Address:
+    """An address, as NumPy takes it."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, start: int, given: DeviceArray) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": f"|V{given.dtype.itemsize}",
+            "shape": given.shape,
+            "strides": given.strides,
+            "data": (start, not given.writable),
+        }
+
+
+def _at(start: int, given: DeviceArray) -> npt.NDArray[Any]:
+    """What describes an array on a device; its elements are not there."""
+    return np.asarray(_Address(start, given)).view(given.dtype)
+
+
+# --- one device -----------------------------------------------------------------------------------
+
+
+def _check_one_place(
+    kernel: str, names: Sequence[str], places: Sequence[str | None], apart: Sequence[int]
+) -> None:
+    for k in apart:
+        if places[k] != places[apart[0]]:
+            raise _mixed(kernel, names, {j: str(places[j]) for j in (apart[0], k)})
+
+
+def _mixed(kernel: str, names: Sequence[str], places: Mapping[int, str]) -> MixedDevices:
+    (first, place), (other, elsewhere) = places.items()
+    return MixedDevices(
+        f"kernel '{kernel}': argument '{names[first]}' is memory of {place}, and "
+        f"'{names[other]}' of {elsewhere}\n  hint: bring both to one place"
+    )
+
+
+def _check_one_driver(
+    kernel: str, names: Sequence[str], described: Mapping[int, DeviceArray]
+) -> None:
+    """Refuse arrays of several devices, and of several contexts of one."""
+    first = next(iter(described), None)
+    for k, given in described.items():
+        assert first is not None
+        other = described[first]
+        if given.driver is other.driver:
+            continue
+        if given.home != other.home:
+            raise _mixed(kernel, names, {first: other.home, k: given.home})
+        raise MixedDevices(
+            f"kernel '{kernel}': arguments '{names[first]}' and '{names[k]}' are of two contexts "
+            f"of {given.home}, and no kernel works in both\n"
+            f"  hint: make both on queues of one context, or copy one through the host"
+        )
+
+
+def placed(
+    kernel: str, names: Sequence[str], foreign: Mapping[int, Foreign], where: str | Device | None
+) -> Device:
+    """The device of a launch: where its arrays of other libraries are, or else the one named.
+
+    `foreign` are those arrays by their positions among the arguments. Raises MixedDevices where
+    another device is named, UnknownDevice.
+    """
+    named = None if where is None and foreign else device(where)
+    for position, each in foreign.items():
+        given = each.described
+        if named is not None and named.driver is not given.driver and named.name != given.home:
+            raise MixedDevices(
+                f"kernel '{kernel}': argument '{names[position]}' is memory of {given.home}, and "
+                f"the launch is on '{named.name}'\n"
+                f"  hint: leave the device out, or pass a copy, as {names[position]}.get()"
+            )
+        return device_of(given.driver)
+    assert named is not None
+    return named
+
+
+def chosen(where: str | Device | None, values: Iterable[Any]) -> Device:
+    """The device of a launch before its arguments are described; see `placed`."""
+    named = None if where is None else device(where)
+    for value in values:
+        found = None if isinstance(value, _OWN) else _adopted_now(value)
+        if found is not None and (named is None or named.name == found.home):
+            return device_of(found.driver)
+    return device() if named is None else named
+
+
+def _adopted_now(value: Any) -> DeviceArray | None:
+    """An array on a device; None for what is refused when it is described."""
+    try:
+        adopter = None if place_of(value) is None else _adopter_of(value)
+        return None if adopter is None else adopter.adopt(value)
+    except NotAdopted:
+        return None
+
+
+# --- queues ---------------------------------------------------------------------------------------
+
+_queues: weakref.WeakValueDictionary[Any, WorkQueue] = weakref.WeakValueDictionary()
+
+
+def queue_of(driver: Driver, storages: Iterable[Storage]) -> WorkQueue | None:
+    """The queue of a launch on arrays of others: theirs, or the device's first one.
+
+    None where there are none, and where launches of the device have no queues.
+    """
+    arrays = [
+        array
+        for storage in storages
+        if isinstance(storage, ForeignStorage)
+        for array in storage.arrays
+    ]
+    queues = driver.queues
+    if not arrays or queues is None or queues is AT_ONCE:
+        return None
+    handles = (array.order.handle for array in arrays)
+    handle = next((h for h in handles if h is not None), None)
+    if handle is None:
+        handle = queues.default()
+    key = (queues, handle)
+    found = _queues.get(key)
+    if found is None:
+        found = _queues[key] = WorkQueue(queues, handle)
+    return found

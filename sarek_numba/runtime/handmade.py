@@ -17,6 +17,7 @@ from sarek_numba.runtime import launch as launching
 from sarek_numba.runtime.arguments import Kind, PythonNumber, describe, in_words
 from sarek_numba.runtime.cache import Memo
 from sarek_numba.runtime.dimensions import check_limits, dimensions, shared_size
+from sarek_numba.runtime.foreign import placed
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.stream import check_stream
 
@@ -64,6 +65,7 @@ def launch_ir(
         )
     names = [_name(params) for params in wanted]
     arguments = describe(name, names, values, (None,) * len(values))
+    target = placed(name, names, arguments.foreign, target)
     for params, label, kind, value in zip(wanted, names, arguments.kinds, values, strict=True):
         _check(name, label, params, kind, value)
     blocks, threads = dimensions(name, "grid", grid), dimensions(name, "block", block)

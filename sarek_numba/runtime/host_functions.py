@@ -32,6 +32,7 @@ from sarek_numba.runtime.clock import Clock
 from sarek_numba.runtime.columns import Placement
 from sarek_numba.runtime.device import Bytes, DeviceMemory, Dimensions, Driver
 from sarek_numba.runtime.dimensions import check_limits, check_shared, dimensions, shared_size
+from sarek_numba.runtime.foreign import placed
 from sarek_numba.runtime.memory import AnyArray, bound_regions, repeats_elements
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.stream import check_stream
@@ -69,6 +70,7 @@ def launch_host_function(
     telemetry.begin()
     names = [f"argument {k}" for k in range(len(values))]
     arguments = describe(name, names, values, (None,) * len(values))
+    placed(name, names, arguments.foreign, target)
     slots = [_slot(name, *of) for of in zip(names, arguments.kinds, strict=True)]
     blocks, threads = dimensions(name, "grid", grid), dimensions(name, "block", block)
     shared = shared_size(name, shared_bytes)

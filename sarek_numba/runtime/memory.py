@@ -117,9 +117,14 @@ def repeats_elements(array: AnyArray) -> bool:
 
 
 def arrange(
-    arrays: Sequence[AnyArray], names: Sequence[str], split: Sequence[Columns] = ()
+    arrays: Sequence[AnyArray],
+    names: Sequence[str],
+    split: Sequence[Columns] = (),
+    floors: Mapping[int, int] = MappingProxyType({}),
 ) -> Arrangement:
     """Sort arrays into regions; the columns of `split` begin at one record, each in its own.
+
+    `floors` are addresses, by array, from which regions begin that would else begin later.
 
     Raises InvalidArgument for an array that cannot be addressed as it lies and shares elements with
     another one.
@@ -128,9 +133,9 @@ def arrange(
     regions: list[Region] = []
     placements: dict[int, Placement] = {}
     reach = 0
-    lowered: Mapping[int, int] = {}
+    lowered = dict(floors)
     if split:
-        lowered = lowered_starts(
+        lowered |= lowered_starts(
             lambda known: _merged_extents(arrays, origins, known), arrays, origins, split
         )
     for start, end, members, staging in _staged_extents(arrays, origins, names, lowered):

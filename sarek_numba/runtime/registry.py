@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from sarek_numba import settings
 from sarek_numba.capability import Capability, DeviceRecord, Limits, Verdict, fact_of
@@ -178,6 +178,7 @@ class _Opened:
 _lock = threading.RLock()
 _known: dict[str, str] = {}
 _opened: dict[str, _Opened] = {}
+_others: dict[int, Device] = {}  # by the driver's identity: devices in contexts of other libraries
 current_device: ContextVar[Device | None] = ContextVar("sarek_device", default=None)
 
 
@@ -249,7 +250,26 @@ def forget_backends() -> None:
     with _lock:
         _known.clear()
         _opened.clear()
+        _others.clear()
     clear_launch_cache()
+
+
+def backend_of(name: str) -> Backend | None:
+    """A backend by its name, if it has devices here and is not disabled."""
+    module = _modules().get(name)
+    if module is None or name in settings.disabled_backends() or not _open(name, module).devices:
+        return None
+    return _load(module)
+
+
+def device_of(driver: Driver) -> Device:
+    """The device of a driver, of one in another library's context too."""
+    with _lock:
+        for opened in _opened.values():
+            for each in opened.devices:
+                if each.driver is driver:
+                    return each
+        return _others.setdefault(id(driver), Device(driver))
 
 
 def acceptors() -> Acceptors | None:
@@ -303,12 +323,13 @@ def _presence() -> PresenceTable:
     return table
 
 
-def device(which: str | Device | Callable[[Device], bool] | None = None) -> Device:
+def device(which: str | Device | Callable[[Device], bool] | Any = None) -> Device:
     """The device of a name, "best" (the first of `devices()`), or the first that a predicate
     accepts.
 
     A name may stop at a colon: "opencl" is the first OpenCL device. Without an argument it is the
-    device that a launch would use now. Raises UnknownDevice.
+    device that a launch would use now. Of an array of another library in a device's memory, or of
+    such a library's queue or context, it is the device that works there. Raises UnknownDevice.
     """
     if which is None:
         return _default()
@@ -316,10 +337,21 @@ def device(which: str | Device | Callable[[Device], bool] | None = None) -> Devi
         return which
     if isinstance(which, str):
         return _named(which)
+    if not callable(which):
+        return _of_others(which)
     for candidate in _present():
         if which(candidate):
             return candidate
     raise UnknownDevice(f"no device satisfies the predicate; present are {_names(_present())}")
+
+
+def _of_others(value: Any) -> Device:
+    from sarek_numba.runtime.foreign import device_of_foreign
+
+    found = device_of_foreign(value)
+    if found is None:
+        raise UnknownDevice(f"{value!r} is of no device\n  hint: one of {_names(_present())}")
+    return found
 
 
 @contextmanager
