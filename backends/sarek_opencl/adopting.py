@@ -150,9 +150,9 @@ def _driver_for(
     context: Any, device: Any, own: Sequence[OpenCLDriver], make: Make
 ) -> tuple[OpenCLDriver, str]:
     """The driver of a context and a device, and the device's name."""
-    home = next((each for each in own if each.device == device), None)
+    home = next((each for each in own if each.device in (device, device.parent_device)), None)
     name = f"opencl:{device.name}" if home is None else home.record.name
-    if home is not None and home.has_context(context):
+    if home is not None and home.device == device and home.has_context(context):
         return home, name
     key = (context.int_ptr, device.int_ptr)
     with _lock:

@@ -6,13 +6,13 @@ What has host memory becomes an array of NumPy: objects with the buffer protocol
 it: the launch then takes place where the memory is. Otherwise it is refused by name.
 
 To the launch core an array on a device is a `ForeignStorage` and an array of NumPy that describes
-it, at an address where nothing is: nobody reads or writes that one.
+it, at an address where nothing is.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from sarek_numba.frontend.variants import VariantValue
 from sarek_numba.runtime.adopted import Adopter, DeviceArray, NotAdopted
 from sarek_numba.runtime.device import BackendUnavailable, DeviceMemory, Driver
 from sarek_numba.runtime.memory import is_addressable
+from sarek_numba.runtime.nowhere import Nowhere
 from sarek_numba.runtime.reading import Readable
 from sarek_numba.runtime.registry import Device, backend_of, device, device_of
 from sarek_numba.runtime.storage import Storage
@@ -34,8 +35,6 @@ _HOST = {1, 3}  # DLPack's numbers of devices: the host, and memory of it pinned
 _NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA", 14: "oneAPI"}
 _BACKENDS = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "hip", 13: "cuda"}
 _PYOPENCL = ("Array", "MemoryObjectHolder", "SVMPointer", "CommandQueue", "Context")
-_FIRST = 1 << 60  # an address that no process has
-_APART = 1 << 48  # bytes, more than any buffer has
 
 
 class ForeignStorage(Storage):
@@ -219,21 +218,26 @@ def _foreign(
     kernel: str, names: Sequence[str], described: Mapping[int, DeviceArray]
 ) -> dict[int, Foreign]:
     """Arrays on a device as the launch core takes them. Raises ArgumentTypeError."""
-    storages: dict[Hashable, ForeignStorage] = {}
+    if not described:
+        return {}
+    buffers = {given.key: given.size for given in described.values()}
+    space = Nowhere(list(buffers.values()))
+    storages = {
+        key: ForeignStorage(start) for key, start in zip(buffers, space.starts, strict=True)
+    }
     made: dict[int, Foreign] = {}
     for position, given in described.items():
-        storage = storages.get(given.key)
-        if storage is None:
-            storage = ForeignStorage(_FIRST + len(storages) * _APART)
-            storages[given.key] = storage
+        storage = storages[given.key]
         storage.arrays.append(given)
-        array = _at(storage.start + given.offset, given)
         lowest, end = _extent(given)
         if lowest < 0 or end > given.size:
             raise ArgumentTypeError(
                 f"kernel '{kernel}': argument '{names[position]}' spans the bytes {lowest} to "
                 f"{end} of a buffer of {given.size}"
             )
+        array = space.array(
+            storage.start + given.offset, given.dtype, given.shape, given.strides, given.writable
+        )
         if not is_addressable(array, storage.start + given.offset):
             raise ArgumentTypeError(
                 f"kernel '{kernel}': argument '{names[position]}' is not aligned to its elements, "
@@ -256,26 +260,6 @@ def _extent(given: DeviceArray) -> tuple[int, int]:
     return lowest, given.offset + sum(s for s in reach if s > 0) + given.dtype.itemsize
 
 
-class _Address:
-    """An address, as NumPy takes it."""
-
-    __slots__ = ("__array_interface__",)
-
-    def __init__(self, start: int, given: DeviceArray) -> None:
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": f"|V{given.dtype.itemsize}",
-            "shape": given.shape,
-            "strides": given.strides,
-            "data": (start, not given.writable),
-        }
-
-
-def _at(start: int, given: DeviceArray) -> npt.NDArray[Any]:
-    """What describes an array on a device; its elements are not there."""
-    return np.asarray(_Address(start, given)).view(given.dtype)
-
-
 # --- one device -----------------------------------------------------------------------------------
 
 
@@ -283,8 +267,14 @@ def _check_one_place(
     kernel: str, names: Sequence[str], places: Sequence[str | None], apart: Sequence[int]
 ) -> None:
     for k in apart:
-        if places[k] != places[apart[0]]:
+        if _differ(str(places[apart[0]]), str(places[k])):
             raise _mixed(kernel, names, {j: str(places[j]) for j in (apart[0], k)})
+
+
+def _differ(place: str, other: str) -> bool:
+    """Whether two places are not one; "CUDA" may be any device of it."""
+    shorter, longer = sorted((f"{place} ", f"{other} "), key=len)
+    return not longer.startswith(shorter)
 
 
 def _mixed(kernel: str, names: Sequence[str], places: Mapping[int, str]) -> MixedDevices:

@@ -148,19 +148,6 @@ def test_memory_of_two_devices_is_refused(device):
     assert (counters.launches, counters.uploads, counters.compiles) == (0, 0, 0)
 
 
-@pytest.mark.skipif(not any(name.startswith("opencl") for name in DEVICES), reason="no OpenCL")
-def test_pyopencl_arrays_are_refused():
-    """With the name of their device."""
-    cl = pytest.importorskip("pyopencl")
-    import pyopencl.array
-
-    owner = next(sarek.device(name).driver for name in DEVICES if name.startswith("opencl"))
-    queue = cl.CommandQueue(cl.Context([owner.device]))
-    given = pyopencl.array.Array(queue, (3,), np.float32)
-    with pytest.raises(ArgumentTypeError, match=r"'x' is memory of OpenCL .*\n.*x\.get\(\)"):
-        launch("native", np.zeros(3, np.float32), given)
-
-
 @on_devices
 @pytest.mark.parametrize(
     ("given", "message"),
