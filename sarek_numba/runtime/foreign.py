@@ -21,20 +21,17 @@ import numpy.typing as npt
 
 from sarek_numba.errors import ArgumentTypeError, MixedDevices
 from sarek_numba.frontend.variants import VariantValue
-from sarek_numba.runtime.adopted import Adopter, DeviceArray, NotAdopted
-from sarek_numba.runtime.device import BackendUnavailable, DeviceMemory, Driver
+from sarek_numba.runtime.adopted import DeviceArray, NotAdopted
+from sarek_numba.runtime.device import DeviceMemory, Driver
 from sarek_numba.runtime.memory import is_addressable
 from sarek_numba.runtime.nowhere import Nowhere
+from sarek_numba.runtime.places import adopter_of, place_of
 from sarek_numba.runtime.reading import Readable
-from sarek_numba.runtime.registry import Device, backend_of, device, device_of
+from sarek_numba.runtime.registry import Device, device, device_of
 from sarek_numba.runtime.storage import Storage
 from sarek_numba.runtime.work import AT_ONCE, Work, WorkQueue
 
 _OWN = (np.ndarray, np.generic, int, float, complex, type(None), Readable, VariantValue, type)
-_HOST = {1, 3}  # DLPack's numbers of devices: the host, and memory of it pinned for CUDA
-_NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA", 14: "oneAPI"}
-_BACKENDS = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "hip", 13: "cuda"}
-_PYOPENCL = ("Array", "MemoryObjectHolder", "SVMPointer", "CommandQueue", "Context")
 
 
 class ForeignStorage(Storage):
@@ -119,72 +116,11 @@ def adopted(kernel: str, names: Sequence[str], values: Sequence[Any]) -> Sequenc
     ]
 
 
-def place_of(value: Any) -> str | None:
-    """The device that has the memory of an array; None for the host, and for what is no array."""
-    if isinstance(value, type):
-        return None
-    if _is_of_pyopencl(value, "Array", "MemoryObjectHolder", "SVMPointer"):
-        return f"OpenCL {_opencl_device(value)}".rstrip()
-    if hasattr(value, "__dlpack_device__"):
-        kind, number = value.__dlpack_device__()
-        return None if kind in _HOST else f"{_NAMES.get(int(kind), f'DLPack {kind}')} {number}"
-    return "CUDA" if hasattr(value, "__cuda_array_interface__") else None
-
-
-def _is_of_pyopencl(value: Any, *names: str) -> bool:
-    """Whether a value is of one of PyOpenCL's classes, which is not imported for this."""
-    return any(
-        kind.__name__ in names and kind.__module__.partition(".")[0] == "pyopencl"
-        for kind in type(value).__mro__
-    )
-
-
-def _opencl_device(value: Any) -> str:
-    queue, context = getattr(value, "queue", None), getattr(value, "context", None)
-    if queue is not None:
-        return str(queue.device.name)
-    devices = [] if context is None else context.devices
-    return str(devices[0].name) if len(devices) == 1 else ""
-
-
-def _backend_name(value: Any) -> str | None:
-    """The backend that may work on memory of a device."""
-    if _is_of_pyopencl(value, *_PYOPENCL):
-        return "opencl"
-    if hasattr(value, "__dlpack_device__"):
-        return _BACKENDS.get(int(value.__dlpack_device__()[0]))
-    return "cuda" if hasattr(value, "__cuda_array_interface__") else None
-
-
-def _adopter_of(value: Any) -> Adopter | None:
-    name = _backend_name(value)
-    backend = None if name is None else backend_of(name)
-    return backend if isinstance(backend, Adopter) else None
-
-
-def device_of_foreign(value: Any) -> Device | None:
-    """The device of an array, a queue or a context of another library; None for what is none.
-
-    Raises ArgumentTypeError for one that no device here works on.
-    """
-    adopter = _adopter_of(value)
-    if adopter is None:
-        place = None if isinstance(value, _OWN) else place_of(value)
-        if place is None:
-            return None
-        raise ArgumentTypeError(f"memory of {place} is of no device here")
-    try:
-        driver = adopter.driver_of(value)
-    except (NotAdopted, BackendUnavailable) as error:
-        raise ArgumentTypeError(f"it {error}") from error
-    return None if driver is None else device_of(driver)
-
-
 def _described(kernel: str, name: str, value: Any, place: str) -> DeviceArray:
     """What its backend says of an array on a device. Raises ArgumentTypeError."""
     start = f"kernel '{kernel}': argument '{name}'"
     try:
-        adopter = _adopter_of(value)
+        adopter = adopter_of(value)
         found = None if adopter is None else adopter.adopt(value)
     except NotAdopted as error:
         hint = error.hint.replace("x.", f"{name}.")
@@ -339,7 +275,7 @@ def chosen(where: str | Device | None, values: Iterable[Any]) -> Device:
 def _adopted_now(value: Any) -> DeviceArray | None:
     """An array on a device; None for what is refused when it is described."""
     try:
-        adopter = None if place_of(value) is None else _adopter_of(value)
+        adopter = None if place_of(value) is None else adopter_of(value)
         return None if adopter is None else adopter.adopt(value)
     except NotAdopted:
         return None

@@ -346,7 +346,7 @@ def device(which: str | Device | Callable[[Device], bool] | Any = None) -> Devic
 
 
 def _of_others(value: Any) -> Device:
-    from sarek_numba.runtime.foreign import device_of_foreign
+    from sarek_numba.runtime.places import device_of_foreign
 
     found = device_of_foreign(value)
     if found is None:
