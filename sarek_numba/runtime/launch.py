@@ -385,12 +385,17 @@ def _find_refusals(device: Device, analysed: Analysed) -> list[capability.Refusa
     wanted = analysed.needs
     if kernel is not analysed.kernel:
         wanted = tuple(dict.fromkeys((*wanted, *needs(kernel))))
-    record, target = device.record, device.driver.target
-    refused = capability.check(kernel.name, wanted, record)
-    if refused and target is not None:
-        kernel = without_fallbacks(optimise(kernel, target))
+    refused = _judged(device, kernel, wanted)
+    if refused and device.driver.target is not None:
+        legal = without_fallbacks(optimise(kernel, device.driver.target))
         kept = [need for need in wanted if need.feature == "print"]
-        refused = capability.check(kernel.name, (*kept, *needs(kernel)), record)
+        refused = _judged(device, legal, (*kept, *needs(legal)))
+    return refused
+
+
+def _judged(device: Device, kernel: Kernel, wanted: Sequence[Need]) -> list[capability.Refusal]:
+    """What the device lacks, else the promises about numbers that it breaks."""
+    refused = capability.check(kernel.name, wanted, device.record)
     return refused or promised.refusals(device, kernel)
 
 

@@ -307,3 +307,21 @@ def test_grant_gives_division_up_in_a_kernel_of_python(disk_cache: Any) -> None:
     with sarek.policy.grant(sarek.accept.fastmath("a picture")):
         halves.launch(out, x, grid=1, block=4, device=device)
     assert out.tolist() == [1, 1, 1, 1]
+
+
+def test_promise_of_what_passes_take_away_is_not_refused() -> None:
+    """A constant of float64 that becomes one of float32 is converted by no device."""
+    promise = Capability("conversion", FLOAT64, target=FLOAT32)
+    kernel = elementwise(
+        "k",
+        lambda given: [build.mul(given["a"], build.cast(FLOAT32, build.lit(FLOAT64, 0.1)))],
+        {"a": FLOAT32},
+        [FLOAT32],
+    )
+    given = [np.zeros(4, np.float32), np.ones(4, np.float32)]
+    measured = {promise: Probe(9, 1, "0.1 becomes 0.2")}
+    device = tampered(tampering.unchanged, target=Target("tampered"), measured=measured)
+    run_vectors(device, kernel, given, 4, 1)
+    as_lowered = tampered(tampering.unchanged, measured=measured)
+    with pytest.raises(CapabilityError, match="exact conversion from float64 to float32"):
+        run_vectors(as_lowered, kernel, given, 4, 1)
