@@ -139,7 +139,8 @@ class Configuration:
         """
         self._launches += 1
         least = self._pauses.get(target, (0, 2))[1]
-        return self._launches >= least and self.stream is None and not telemetry.is_measuring()
+        at_once = self.stream is None or self.stream.runs_at_once
+        return self._launches >= least and at_once and not telemetry.is_measuring()
 
     def learn(self, target: Device, learnt: tuple[Plan, Attempt] | None) -> None:
         """Try this first from now on."""
@@ -204,7 +205,7 @@ class Dispatcher:
         if type(configuration) is tuple and len(configuration) == 2:
             grid, block = configuration
             if type(grid) is int and type(block) is int:
-                known = self._configurations.get((grid, block, 0, None))
+                known = self._configurations.get((grid, block, 0, None, None))
                 if known is not None:
                     return known
         return self._configured(*parts_of(self.__name__, configuration))
@@ -218,14 +219,15 @@ class Dispatcher:
         where: str | Device | None = None,
     ) -> Configuration:
         """A configuration, the same one for equal dimensions, so that it knows its attempts."""
-        if stream is not None or not all(map(_is_plain, (grid, block, shared_bytes))):
+        is_kept = stream is None or (isinstance(stream, Stream) and stream.runs_at_once)
+        if not is_kept or not all(map(_is_plain, (grid, block, shared_bytes))):
             return Configuration(self, grid, block, stream, shared_bytes, where)
-        key = (grid, block, shared_bytes, where)
+        key = (grid, block, shared_bytes, where, stream)
         known = self._configurations.get(key)
         if known is None:
             if len(self._configurations) >= _MOST_CONFIGURATIONS:
                 self._configurations.clear()
-            known = Configuration(self, grid, block, None, shared_bytes, where)
+            known = Configuration(self, grid, block, stream, shared_bytes, where)
             self._configurations[key] = known
         return known
 
@@ -283,7 +285,7 @@ class Dispatcher:
         launching.check(target, analysed, arguments, shared_bytes)
         if run:
             launching.launch(target, analysed, arguments, grid, block, shared_bytes, stream)
-            if stream is None:
+            if stream is None or stream.runs_at_once:
                 note_vectors(target, values, analysed)
             if configuration.learns(target):
                 launched = (values, arguments, grid, block, shared_bytes)

@@ -28,6 +28,7 @@ from sarek_numba.runtime.plans import (
     Attempt,
     BoolCheck,
     Check,
+    ComplexCheck,
     Extent,
     Fill,
     Fixed,
@@ -38,12 +39,15 @@ from sarek_numba.runtime.plans import (
     Memory,
     NoneCheck,
     Number,
+    Offset,
+    PairCheck,
+    Part,
     Place,
     Plan,
     ScalarCheck,
     Stride,
 )
-from sarek_numba.runtime.storage import HOST
+from sarek_numba.runtime.storage import HOST, Access
 from sarek_numba.runtime.vector import Vector
 
 if TYPE_CHECKING:
@@ -51,8 +55,9 @@ if TYPE_CHECKING:
 
 _HEAD = 24
 _LAUNCH = 16
-_RECORD = 5  # words that the launcher keeps of an argument
+_RECORD = 6  # words that the launcher keeps of an argument
 _C, _F, _WRITABLE = 1, 2, 0x400  # flags of NumPy's arrays
+_WRITTEN = 1 << 32  # beside them: no two indices may stand for one element
 _NAMES = ("_array", "_storage", "lock", "ready", "acquire", "release")
 
 Words = npt.NDArray[np.int64]
@@ -64,6 +69,7 @@ class Layout:
 
     type: int = 8
     scalar: int = 16
+    parts: int = 16  # of a complex
     data: int = 16
     ndim: int = 24
     extents: int = 32
@@ -73,12 +79,22 @@ class Layout:
 
     def is_true(self, read: Callable[[int], int]) -> bool:
         """Whether objects of this process are laid out so; `read` gives the word at an address."""
-        return all(map(self._describes, _arrays(), [read] * 5)) and all(
-            read(id(value) + self.type) == id(type(value))
-            and read(id(value) + self.scalar).to_bytes(8, "little", signed=True)[:size]
-            == value.tobytes()
-            for value, size in _scalars()
+        return (
+            all(map(self._describes, _arrays(), [read] * 5))
+            and all(
+                read(id(value) + self.type) == id(type(value))
+                and read(id(value) + self.scalar).to_bytes(8, "little", signed=True)[:size]
+                == value.tobytes()
+                for value, size in _scalars()
+            )
+            and self._has_parts(1.5 - 2.5j, read)
         )
+
+    def _has_parts(self, value: complex, read: Callable[[int], int]) -> bool:
+        """Whether the parts of a Python complex stand one behind the other."""
+        words = [read(id(value) + self.parts + 8 * k) for k in range(2)]
+        expected: list[int] = np.array([value.real, value.imag]).view(np.int64).tolist()
+        return words == expected
 
     def _describes(self, array: npt.NDArray[Any], read: Callable[[int], int]) -> bool:
         at = id(array)
@@ -164,12 +180,14 @@ def _text(layout: Layout, clock: int) -> str:
     return Template(TEXT).substitute(
         TYPE=layout.type,
         SCALAR=layout.scalar,
+        COMPLEX=layout.parts,
         DATA=layout.data,
         NDIM=layout.ndim,
         EXTENTS=layout.extents,
         STRIDES=layout.strides,
         DTYPE=layout.dtype,
         FLAGS=layout.flags,
+        CONTIGUOUS=_C | _F,
         FLAG_MASK=_C | _F | _WRITABLE,
         CLOCK=clock,
         TRUE=id(True),
@@ -210,7 +228,7 @@ def _table(
     at_arrays = _HEAD + len(body)
     at_vectors = at_arrays + 1 + len(arrays)
     vectors = [
-        (k, id(HOST if ready is None else ready[getattr(plan.checks[k], "access", None)]))
+        (k, id((HOST if ready is None else ready)[getattr(plan.checks[k], "access", None)]))
         for k in _vectors(plan)
     ]
     head = [len(plan.guards), len(plan.checks), len(plan.fills), *run]
@@ -233,12 +251,13 @@ def _check(check: Check) -> list[int]:
     match check:
         case ArrayCheck():
             c, f = check.contiguous
+            written = check.access is Access.WRITE
             words = [
                 int(check.vector),
                 id(Vector if check.vector else np.ndarray),
                 id(check.dtype),
                 check.ndim,
-                _C * c | _F * f | _WRITABLE * check.writable,
+                _C * c | _F * f | _WRITABLE * check.writable | _WRITTEN * written,
                 check.alignment - 1,
                 check.most_bytes,
                 check.dtype.itemsize,
@@ -249,6 +268,10 @@ def _check(check: Check) -> list[int]:
             words = [3, id(float), narrow]
         case ScalarCheck(type=type):
             words = [4, id(type)]
+        case ComplexCheck(narrow=narrow):
+            words = [7, id(complex), narrow]
+        case PairCheck(type=type, part=part):
+            words = [8 if part is Scalar.FLOAT32 else 9, id(type)]
         case NoneCheck():
             words = [5, id(None)]
         case BoolCheck():
@@ -264,18 +287,27 @@ def _fill(fill: Fill, checks: Sequence[Check]) -> list[int]:
             return [0, _RECORD * k, 0, 0]
         case Number(argument=k, type=type):
             return [_conversion(type, checks[k]), _RECORD * k, 0, 0]
+        case Part(argument=k, part=part, type=type):
+            is_python = isinstance(checks[k], ComplexCheck)
+            kind = 3 if is_python and type is Scalar.FLOAT32 else 0
+            return [kind, _RECORD * k + part, 0, 0]
+        case Offset(argument=k):
+            return [8, _RECORD * k, 0, _itemsize(checks[k])]
         case Length(argument=k):
             return [4, _RECORD * k, 0, 0]
         case Extent(argument=k, axis=axis):
             return [5, _RECORD * k, axis, 0]
         case Stride(argument=k, axis=axis):
-            check = checks[k]
-            assert isinstance(check, ArrayCheck)
-            return [6, _RECORD * k, axis, check.dtype.itemsize]
+            return [6, _RECORD * k, axis, _itemsize(checks[k])]
         case Fixed(value=value):
             return [7, 0, 0, value]
         case _:
             assert_never(fill)
+
+
+def _itemsize(check: Check) -> int:
+    assert isinstance(check, ArrayCheck)
+    return check.dtype.itemsize
 
 
 def _conversion(type: Scalar, check: Check) -> int:

@@ -68,7 +68,73 @@ owned:
   ret i1 %holds
 }
 
-; --- arguments: record is start, end, elements, extents, strides; of a number its bits are first --
+; --- arguments: record is start, end, elements, extents, strides, bytes from start to element 0; of
+; a number its bits are first, those of an imaginary part next ------------------------------------
+
+define internal i1 @strided(ptr %check, i64 %origin, ptr %extents, ptr %strides, ptr %record) {
+entry:
+  %ndim.at = getelementptr i64, ptr %check, i64 3
+  %ndim = load i64, ptr %ndim.at
+  %flags.at = getelementptr i64, ptr %check, i64 4
+  %flags = load i64, ptr %flags.at
+  %written.bits = lshr i64 %flags, 32
+  %written = icmp ne i64 %written.bits, 0
+  %itemsize.at = getelementptr i64, ptr %check, i64 7
+  %itemsize = load i64, ptr %itemsize.at
+  %first.end = add i64 %origin, %itemsize
+  br label %axis
+axis:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %next ]
+  %start = phi i64 [ %origin, %entry ], [ %start.next, %next ]
+  %end = phi i64 [ %first.end, %entry ], [ %end.next, %next ]
+  %left = icmp slt i64 %k, %ndim
+  br i1 %left, label %look, label %spanned
+look:
+  %extent.at = getelementptr i64, ptr %extents, i64 %k
+  %extent = load i64, ptr %extent.at
+  %stride.at = getelementptr i64, ptr %strides, i64 %k
+  %stride = load i64, ptr %stride.at
+  %several = icmp sgt i64 %extent, 1
+  br i1 %several, label %step, label %next
+step:
+  %beyond = srem i64 %stride, %itemsize
+  %is.whole = icmp eq i64 %beyond, 0
+  br i1 %is.whole, label %apart, label %no
+apart:
+  %repeats = icmp eq i64 %stride, 0
+  %is.bad = and i1 %repeats, %written
+  br i1 %is.bad, label %no, label %move
+move:
+  %steps = sub i64 %extent, 1
+  %distance = mul i64 %stride, %steps
+  %is.up = icmp sgt i64 %stride, 0
+  %up = select i1 %is.up, i64 %distance, i64 0
+  %down = select i1 %is.up, i64 0, i64 %distance
+  %moved.end = add i64 %end, %up
+  %moved.start = add i64 %start, %down
+  br label %next
+next:
+  %start.next = phi i64 [ %start, %look ], [ %moved.start, %move ]
+  %end.next = phi i64 [ %end, %look ], [ %moved.end, %move ]
+  %k.next = add i64 %k, 1
+  br label %axis
+spanned:
+  %span = sub i64 %end, %start
+  %most.at = getelementptr i64, ptr %check, i64 6
+  %most = load i64, ptr %most.at
+  %is.short = icmp ule i64 %span, %most
+  br i1 %is.short, label %yes, label %no
+yes:
+  store i64 %start, ptr %record
+  %end.at = getelementptr i64, ptr %record, i64 1
+  store i64 %end, ptr %end.at
+  %offset = sub i64 %origin, %start
+  %offset.at = getelementptr i64, ptr %record, i64 5
+  store i64 %offset, ptr %offset.at
+  ret i1 true
+no:
+  ret i1 false
+}
 
 define internal i1 @array(ptr %check, ptr %array, ptr %record) {
 entry:
@@ -129,19 +195,36 @@ counted:
   %is.short = icmp ule i64 %bytes, %most
   br i1 %is.short, label %yes, label %no
 yes:
-  %end = add i64 %start, %bytes
-  store i64 %start, ptr %record
-  %end.at = getelementptr i64, ptr %record, i64 1
-  store i64 %end, ptr %end.at
   %elements.at = getelementptr i64, ptr %record, i64 2
   store i64 %elements, ptr %elements.at
   %kept.extents.at = getelementptr i64, ptr %record, i64 3
   store ptr %extents, ptr %kept.extents.at
   %kept.strides.at = getelementptr i64, ptr %record, i64 4
   store ptr %strides, ptr %kept.strides.at
+  %whole.flags = and i32 %wanted.flags, $CONTIGUOUS
+  %is.strided = icmp eq i32 %whole.flags, 0
+  br i1 %is.strided, label %gaps, label %whole
+gaps:
+  %is.within = call i1 @strided(
+    ptr %check, i64 %start, ptr %extents, ptr %strides, ptr %record)
+  ret i1 %is.within
+whole:
+  %end = add i64 %start, %bytes
+  store i64 %start, ptr %record
+  %end.at = getelementptr i64, ptr %record, i64 1
+  store i64 %end, ptr %end.at
   ret i1 true
 no:
   ret i1 false
+}
+
+define internal i1 @is_narrow(double %real) {
+entry:
+  %size = call double @llvm.fabs.f64(double %real)
+  %small = fcmp ult double %size, 0x47EFFFFFF0000000
+  %infinite = fcmp oeq double %size, 0x7FF0000000000000
+  %finite = or i1 %small, %infinite
+  ret i1 %finite
 }
 
 define internal i1 @argument(ptr %check, ptr %object, ptr %record, ptr %slot) {
@@ -161,7 +244,8 @@ typed:
   br i1 %is.type, label %kinds, label %no
 kinds:
   switch i64 %kind, label %bool [ i64 0, label %array  i64 1, label %vector  i64 2, label %int
-    i64 3, label %float  i64 4, label %scalar ]
+    i64 3, label %float  i64 4, label %scalar  i64 7, label %complex  i64 8, label %halves
+    i64 9, label %wide ]
 array:
   %is.array = call i1 @array(ptr %check, ptr %object, ptr %record)
   ret i1 %is.array
@@ -194,16 +278,46 @@ float:
   %narrow.at = getelementptr i64, ptr %check, i64 2
   %narrow = load i64, ptr %narrow.at
   %any = icmp eq i64 %narrow, 0
-  %size = call double @llvm.fabs.f64(double %real)
-  %small = fcmp ult double %size, 0x47EFFFFFF0000000
-  %infinite = fcmp oeq double %size, 0x7FF0000000000000
-  %finite = or i1 %small, %infinite
+  %finite = call i1 @is_narrow(double %real)
   %passes = or i1 %any, %finite
   ret i1 %passes
 scalar:
   %value.at = getelementptr i8, ptr %object, i64 $SCALAR
   %bits = load i64, ptr %value.at
   store i64 %bits, ptr %record
+  ret i1 true
+complex:
+  %parts.at = getelementptr i8, ptr %object, i64 $COMPLEX
+  %first = load double, ptr %parts.at
+  %second.at = getelementptr double, ptr %parts.at, i64 1
+  %second = load double, ptr %second.at
+  store double %first, ptr %record
+  %second.kept = getelementptr double, ptr %record, i64 1
+  store double %second, ptr %second.kept
+  %narrowed.at = getelementptr i64, ptr %check, i64 2
+  %narrowed = load i64, ptr %narrowed.at
+  %anything = icmp eq i64 %narrowed, 0
+  %first.fits = call i1 @is_narrow(double %first)
+  %second.fits = call i1 @is_narrow(double %second)
+  %both.fit = and i1 %first.fits, %second.fits
+  %takes = or i1 %anything, %both.fit
+  ret i1 %takes
+halves:
+  %pair.at = getelementptr i8, ptr %object, i64 $SCALAR
+  %pair = load i64, ptr %pair.at
+  %pair.second = lshr i64 %pair, 32
+  store i64 %pair, ptr %record
+  %pair.second.kept = getelementptr i64, ptr %record, i64 1
+  store i64 %pair.second, ptr %pair.second.kept
+  ret i1 true
+wide:
+  %wide.at = getelementptr i8, ptr %object, i64 $SCALAR
+  %wide.first = load i64, ptr %wide.at
+  %wide.second.at = getelementptr i64, ptr %wide.at, i64 1
+  %wide.second = load i64, ptr %wide.second.at
+  store i64 %wide.first, ptr %record
+  %wide.second.kept = getelementptr i64, ptr %record, i64 1
+  store i64 %wide.second, ptr %wide.second.kept
   ret i1 true
 bool:
   %truth = icmp eq ptr %object, inttoptr (i64 $TRUE to ptr)
@@ -287,7 +401,7 @@ entry:
   %word = load i64, ptr %record
   switch i64 %kind, label %fixed [ i64 0, label %plain  i64 1, label %int.single
     i64 2, label %int.double  i64 3, label %float.single  i64 4, label %length
-    i64 5, label %extent  i64 6, label %stride ]
+    i64 5, label %extent  i64 6, label %stride  i64 8, label %offset ]
 plain:
   store i64 %word, ptr %to
   ret i1 true
@@ -328,10 +442,18 @@ stride:
   %several = icmp sgt i64 %extent.of, 1
   %stride.value = select i1 %several, i64 %steps, i64 0
   br label %whole
+offset:
+  %offset.at = getelementptr i64, ptr %record, i64 5
+  %offset.bytes = load i64, ptr %offset.at
+  %offset.value = sdiv i64 %offset.bytes, %extra
+  br label %whole
 whole:
-  %number = phi i64 [ %elements, %length ], [ %extent.value, %extent ], [ %stride.value, %stride ]
+  %number = phi i64 [ %elements, %length ], [ %extent.value, %extent ],
+    [ %stride.value, %stride ], [ %offset.value, %offset ]
   store i64 %number, ptr %to
-  %fits = icmp ult i64 %number, 2147483648
+  %short = trunc i64 %number to i32
+  %long = sext i32 %short to i64
+  %fits = icmp eq i64 %long, %number
   ret i1 %fits
 fixed:
   store i64 %extra, ptr %to
@@ -504,7 +626,7 @@ entry:
   %is.count = icmp eq i64 %given, %count
   br i1 %is.count, label %room, label %refuse
 room:
-  %record.words = mul i64 %count, 5
+  %record.words = mul i64 %count, 6
   %records.some = add i64 %record.words, 1
   %records = alloca i64, i64 %records.some
   %vectors.count = load i64, ptr %vectors
@@ -539,7 +661,7 @@ look:
 checked:
   %a.next = add i64 %a, 1
   %check.next = getelementptr i64, ptr %check.at, i64 8
-  %record.next = getelementptr i64, ptr %record.at, i64 5
+  %record.next = getelementptr i64, ptr %record.at, i64 6
   br label %check
 together:
   %is.separate = call i1 @separate(ptr %table, ptr %records)

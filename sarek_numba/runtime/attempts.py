@@ -12,6 +12,8 @@ from sarek_numba.ir.types import (
     DynamicSharedLength,
     LengthOf,
     OffsetOf,
+    Pair,
+    PartOf,
     Scalar,
     ShapeOf,
     StrideOf,
@@ -20,11 +22,13 @@ from sarek_numba.ir.types import (
 from sarek_numba.runtime import launch as launching
 from sarek_numba.runtime.arguments import ELEMENTS, Arguments, Kind, PythonNumber
 from sarek_numba.runtime.device import Dimensions
+from sarek_numba.runtime.memory import address, alignment_of, extent, least_unit
 from sarek_numba.runtime.plans import (
     ArrayCheck,
     Attempt,
     BoolCheck,
     Check,
+    ComplexCheck,
     Extent,
     Fill,
     Fixed,
@@ -35,6 +39,9 @@ from sarek_numba.runtime.plans import (
     Memory,
     NoneCheck,
     Number,
+    Offset,
+    PairCheck,
+    Part,
     Plan,
     ScalarCheck,
     Stride,
@@ -111,7 +118,7 @@ def checks_of(
     arrangement = arguments.arrangement
     if arrangement.reach >= 2**31 or any(region.staging for region in arrangement.regions):
         return None
-    if any(p.offset or p.layout not in "CF" for p in arrangement.placements):
+    if not all(_starts_region(arguments, position) for position in arguments.arrays):
         return None
     checks: list[Check] = []
     for position, value in enumerate(given):
@@ -126,20 +133,28 @@ def checks_of(
     return tuple(checks)
 
 
+def _starts_region(arguments: Arguments, position: int) -> bool:
+    """Whether an array's lowest byte is the first of what is bound for it."""
+    array = arguments.values[position]
+    region = arguments.arrangement.regions[arguments.placement(position).region]
+    return extent(array, address(array))[0] == region.start
+
+
 def _array_check(given: Any, access: Access | None) -> ArrayCheck | None:
     array = given._array if type(given) is Vector else given
-    if type(array) is not np.ndarray or array.dtype not in ELEMENTS:
+    if type(array) is not np.ndarray:
         return None
     flags, dtype = array.flags, array.dtype
-    unit = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    if dtype not in ELEMENTS and (dtype.names is None or not array.ndim):
+        return None
     return ArrayCheck(
         vector=array is not given,
         dtype=dtype,
         ndim=array.ndim,
         contiguous=(flags.c_contiguous, flags.f_contiguous),
         writable=flags.writeable,
-        alignment=dtype.itemsize,
-        most_bytes=unit * 2**31 - 1,
+        alignment=alignment_of(array),
+        most_bytes=least_unit(array) * 2**31 - 1,
         access=access,
     )
 
@@ -153,10 +168,14 @@ def _scalar_check(value: Any, kind: Kind) -> Check | None:
         return _int_check(value, kind)
     if type(value) is float:
         return FloatCheck(kind is Scalar.FLOAT32)
+    if type(value) is complex:
+        return ComplexCheck(isinstance(kind, Pair) and kind.part is Scalar.FLOAT32)
     if isinstance(value, np.generic):
         element = ELEMENTS.get(value.dtype)
         if isinstance(element, Scalar) and type(value) is np.dtype(element.value).type:
             return ScalarCheck(type(value), element)
+        if isinstance(element, Pair) and type(value) is np.dtype(element.value).type:
+            return PairCheck(type(value), element.part)
     return None
 
 
@@ -195,18 +214,33 @@ def _fill(param: ParamDecl, checks: Sequence[Check], shared_bytes: int) -> Fill 
             return None
         case UserArgument(argument=position):
             return Number(position, type) if _takes(type, checks[position]) else None
+        case PartOf(argument=position, part=part):
+            return Part(position, part, type) if _has_parts(type, checks[position]) else None
         case LengthOf(argument=position):
             return Length(position, type)
         case ShapeOf(argument=position, axis=axis):
             return Extent(position, axis, type)
         case StrideOf(argument=position, axis=axis):
             return Stride(position, axis, type)
-        case OffsetOf():
-            return Fixed(0, type)
+        case OffsetOf(argument=position):
+            check = checks[position]
+            is_strided = isinstance(check, ArrayCheck) and check.strided
+            return Offset(position, type) if is_strided else Fixed(0, type)
         case DynamicSharedLength():
             return Fixed(shared_bytes, type)
-        case _:  # complex numbers, records, reports
+        case _:  # records, reports
             return None
+
+
+def _has_parts(type: Scalar, check: Check) -> bool:
+    """Whether the parts of every complex number that passes a check are of a type."""
+    match check:
+        case ComplexCheck():
+            return type.is_float
+        case PairCheck(part=part):
+            return part is type
+        case _:
+            return False
 
 
 def _takes(type: Scalar, check: Check) -> bool:

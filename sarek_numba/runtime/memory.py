@@ -146,12 +146,12 @@ def arrange(
         for member in members:
             array = arrays[member]
             placements[member] = _place(array, origins[member], len(regions), region)
-            reach = max(reach, region.size // _least_unit(array))
+            reach = max(reach, region.size // least_unit(array))
         regions.append(region)
     return Arrangement(tuple(regions), tuple(placements[i] for i in range(len(arrays))), reach)
 
 
-def _least_unit(array: AnyArray) -> int:
+def least_unit(array: AnyArray) -> int:
     """The bytes of the smallest number that an index of the array's buffer may count."""
     if array.dtype.names is None:
         return array.itemsize // (2 if array.dtype.kind == "c" else 1)

@@ -7,7 +7,7 @@ launch. It checks all of them each time; where one is not exactly what the plan 
 nothing, and the launch takes the long way, which accepts or refuses it. So a plan never refuses,
 and no error has a second text.
 
-Plans describe launches whose arrays are contiguous and aligned, each bound from its own start.
+Plans describe launches whose arrays are aligned, each bound from its own lowest byte.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class Guard:
 class ArrayCheck:
     """An array, or a vector of one, whose type and flags are those of an earlier one.
 
-    `most_bytes` is what it may have so that lengths are int32.
+    `most_bytes` is what it may span so that lengths are int32. One that is `contiguous` in neither
+    order has strides that are whole numbers of elements.
     """
 
     vector: bool
@@ -90,6 +91,10 @@ class ArrayCheck:
     alignment: int
     most_bytes: int
     access: Access | None
+
+    @property
+    def strided(self) -> bool:
+        return not any(self.contiguous)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,21 @@ class ScalarCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class ComplexCheck:
+    """A Python complex; if `narrow`, one whose parts are as a narrow `FloatCheck` has them."""
+
+    narrow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PairCheck:
+    """A complex NumPy scalar of exactly this class."""
+
+    type: type[np.generic]
+    part: Scalar
+
+
+@dataclass(frozen=True, slots=True)
 class BoolCheck:
     """A Python bool."""
 
@@ -125,14 +145,23 @@ class NoneCheck:
     """None."""
 
 
-Check = ArrayCheck | IntCheck | FloatCheck | ScalarCheck | BoolCheck | NoneCheck
+Check = (
+    ArrayCheck
+    | IntCheck
+    | FloatCheck
+    | ScalarCheck
+    | ComplexCheck
+    | PairCheck
+    | BoolCheck
+    | NoneCheck
+)
 
 # --- fills ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The memory of an array, from its start."""
+    """The memory of an array, from its lowest byte."""
 
     argument: int
 
@@ -140,6 +169,23 @@ class Memory:
 @dataclass(frozen=True, slots=True)
 class Number:
     """A number as a type: the argument is of that type, or a Python number that it holds."""
+
+    argument: int
+    type: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The real (0) or imaginary (1) part of a complex number as a type."""
+
+    argument: int
+    part: int
+    type: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """The elements before element (0, …, 0) of an array."""
 
     argument: int
     type: Scalar
@@ -179,7 +225,7 @@ class Fixed:
     type: Scalar
 
 
-Fill = Memory | Number | Length | Extent | Stride | Fixed
+Fill = Memory | Number | Part | Offset | Length | Extent | Stride | Fixed
 
 
 # --- plans ----------------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ from sarek_numba.runtime.pinned import PAGE
 from sarek_numba.runtime.telemetry import ONCE, say
 from sarek_numba.runtime.work import Uses, Work, WorkQueue
 
-HOST = "host"
 _serials = itertools.count(1)
 
 
@@ -34,6 +33,12 @@ class Access(Enum):
 
     READ = "read"
     WRITE = "write"  # or both
+
+
+HOST: dict[Access | None, str] = {
+    access: f"host {access and access.value}" for access in (None, *Access)
+}
+"""What stands in `Storage.ready` for launches that use host memory as it lies, by their access."""
 
 
 class Storage:
@@ -46,7 +51,7 @@ class Storage:
         self.pinned_for: str | None = None  # the device that the host memory is page-locked for
         self._copies: dict[DeviceMemory, _Copy] = {}
         self._uses = Uses()
-        self.ready: dict[Any, int] = {HOST: 0}  # see `note`
+        self.ready: dict[Any, int] = dict.fromkeys(HOST.values(), 0)  # see `note`
         self._ready_for: WorkQueue | None = None
         self._release = weakref.finalize(self, _release, self._copies)
 
@@ -134,8 +139,8 @@ class Storage:
                 self.ready.clear()
                 self._ready_for = queue
             if memory is None:
-                if not self._copies and not self._is_used(None):
-                    self.ready[HOST] = 0
+                if access is None or self._is_of_host(access):
+                    self.ready[HOST[access]] = 0
                 return
             copy = self._copies.get(memory)
             if copy is None:
@@ -148,6 +153,13 @@ class Storage:
             others = [each.current for each in self._copies.values() if each is not copy]
             if access is Access.READ or not any([self._on_host, *others]):
                 self.ready[ready_key(memory, queue, access)] = copy.serial
+
+    def _is_of_host(self, access: Access) -> bool:
+        """Whether the host has all bytes, alone if they are to be written, and nobody uses them."""
+        if self._is_used(None) or not self._on_host.covers(0, self.host.size):
+            return False
+        copies = [copy.current for copy in self._copies.values()]
+        return access is Access.READ or not any(copies)
 
     def _is_used(self, queue: WorkQueue | None) -> bool:
         """Whether other work than that of a queue may use bytes still."""
