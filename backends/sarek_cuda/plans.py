@@ -43,8 +43,9 @@ class CudaPlans:
         self._owner = owner
 
     def takes(self, plan: Plan) -> bool:
-        """Not with arrays of NumPy, which are bound anew at each launch."""
-        return all(check.vector for check in plan.checks if isinstance(check, ArrayCheck))
+        """Not with arrays of NumPy, which are bound anew at each launch, nor with strides."""
+        arrays = [check for check in plan.checks if isinstance(check, ArrayCheck)]
+        return all(check.vector and not check.strided for check in arrays)
 
     def attempt(self, plan: Plan) -> Attempt | None:
         """One function for launches in the window and for those that begin at once."""

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import os
 import platform
-import sys
 import threading
-import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +19,7 @@ import llvmlite.binding as llvm
 from sarek_native.capabilities import device_record
 from sarek_native.emit import Module
 from sarek_native.groups import Variant
-from sarek_native.launcher import Launchers
+from sarek_native.launcher import NativePlans
 from sarek_native.runtime import Buffer, Entry, NativeProgram
 from sarek_numba.capability import DeviceRecord
 from sarek_numba.codegen.target import Target
@@ -33,7 +29,7 @@ from sarek_numba.passes import optimise
 from sarek_numba.runtime import disk
 from sarek_numba.runtime.device import Bytes, DeviceMemory, Queues
 from sarek_numba.runtime.languages import Externals
-from sarek_numba.runtime.plans import Attempt, Plan, Plans
+from sarek_numba.runtime.plans import Plans
 from sarek_numba.runtime.work import AT_ONCE
 
 # Lanes by the bits of the machine's vectors. More than one register of float32 for each value hides
@@ -56,63 +52,6 @@ class Compiled:
     engine: Any
 
 
-class _Method(ctypes.Structure):
-    """PyMethodDef"""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("address", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("documentation", ctypes.c_char_p),
-    )
-
-
-_FAST_CALL = 0x80  # METH_FASTCALL: called with a C array of the arguments
-
-
-class Python:
-    """CPython, as machine code meets it."""
-
-    clock = getattr(time, "CLOCK_MONOTONIC", 0)
-
-    def __init__(self) -> None:
-        self._methods: dict[int, _Method] = {}
-
-    def is_usual(self) -> bool:
-        """Whether it is CPython with 64 bits and a lock around all objects, on a POSIX system."""
-        is_locked = getattr(sys, "_is_gil_enabled", lambda: True)()
-        return (
-            sys.implementation.name == "cpython"
-            and ctypes.sizeof(ctypes.c_void_p) == 8
-            and sys.byteorder == "little"
-            and is_locked
-            and os.name == "posix"
-        )
-
-    def word(self, address: int) -> int:
-        """The int64 at an address."""
-        return ctypes.c_int64.from_address(address).value
-
-    def symbol(self, name: str) -> int | None:
-        """The address of a function of CPython or of the C library."""
-        for library in (ctypes.pythonapi, ctypes.CDLL(None)):
-            function = getattr(library, name, None)
-            if function is not None:
-                return ctypes.cast(function, ctypes.c_void_p).value
-        return None
-
-    def function(self, address: int, table: Any) -> Callable[..., Any]:
-        """A Python function of machine code, which is given a table and the arguments."""
-        method = self._methods.get(address)
-        if method is None:
-            method = self._methods[address] = _Method(b"launch", address, _FAST_CALL, None)
-        make = ctypes.pythonapi.PyCFunction_NewEx
-        make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-        make.restype = ctypes.py_object
-        made: Callable[..., Any] = make(ctypes.addressof(method), table, None)
-        return made
-
-
 class Compiler:
     """LLVM for the CPU of this machine."""
 
@@ -123,8 +62,6 @@ class Compiler:
         if library is not None:
             llvm.load_library_permanently(library)
         self._lock = threading.Lock()
-        self._launcher: Any = None  # the code of launches lives as long as this does
-        self.python = Python()
         self.identity = (*_identity(), ("triple", llvm.get_process_triple()))
         self.cpu: str = llvm.get_host_cpu_name()
         features = llvm.get_host_cpu_features()
@@ -179,23 +116,6 @@ class Compiler:
             disk.save("native", key, each)
         return Compiled(_PROTOTYPE(address), address, engine)
 
-    def compile_launcher(self, text: str) -> int:
-        """The address of the launcher; 0 where a function that it calls is missing."""
-        module = llvm.parse_assembly(text)
-        for function in module.functions:
-            if function.is_declaration and not function.name.startswith("llvm."):
-                address = self.python.symbol(function.name)
-                if address is None:
-                    return 0
-                llvm.add_symbol(function.name, address)
-        with self._lock:
-            machine = self._machine(2)
-            module.triple, module.data_layout = machine.triple, str(machine.target_data)
-            self._launcher = llvm.create_mcjit_compiler(module, machine)
-            self._launcher.finalize_object()
-            address = self._launcher.get_function_address("launch")
-        return int(address)
-
     def assembly(self, module: Module) -> str:
         """The machine code as text."""
         with self._lock:
@@ -222,28 +142,6 @@ def _identity() -> tuple[tuple[str, str], ...]:
 TARGET = Target("native", address_bits=64, calls=True, inline_barriers=True, framework="native")
 
 
-class _Plans:
-    """The launcher is compiled for the first plan."""
-
-    def __init__(self, owner: NativeDriver) -> None:
-        self._owner = owner
-        self._lock = threading.Lock()
-
-    @cached_property
-    def _launchers(self) -> Launchers:
-        return Launchers(self._owner.compiler)
-
-    def attempt(self, plan: Plan) -> Attempt | None:
-        """See `sarek_numba.runtime.plans.Plans`."""
-        with self._lock:
-            return self._launchers.attempt(plan)
-
-    def acceptor(self, plan: Plan, ready: Mapping[Any, Any]) -> Callable[..., Any] | None:
-        """See `sarek_numba.runtime.plans.Acceptors`."""
-        with self._lock:
-            return self._launchers.acceptor(plan, ready)
-
-
 class NativeDriver:
     """The CPU as one device."""
 
@@ -255,7 +153,7 @@ class NativeDriver:
 
     def __init__(self) -> None:
         self.target = TARGET
-        self.plans: Plans | None = _Plans(self)
+        self.plans: Plans | None = NativePlans()
         self.memory = None
         self.externals = None
         self.queues = AT_ONCE

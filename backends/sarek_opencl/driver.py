@@ -90,6 +90,12 @@ def load_invoker() -> None:
     enqueue = pyopencl.enqueue_nd_range_kernel
 
 
+def functions(*names: str) -> list[int]:
+    """The addresses of functions of the OpenCL library that pyopencl is bound to."""
+    library = ctypes.CDLL(load()._cl.__file__)
+    return [ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names]
+
+
 def platforms() -> list[Any]:
     """All OpenCL platforms. Raises BackendUnavailable where there is none, with the reasons."""
     global _is_asked

@@ -1,9 +1,10 @@
 """Plans of launches on OpenCL devices, of vectors.
 
-The machine code of the native device, where there is any, checks the arguments and gives the bytes
-of all parameters and the serial numbers of the vectors' buffers that are ready. Those that are not
-are brought there. A plan has a kernel object of its own: of its arguments those are set whose bytes
-are not those of the launch before. A launch that may wait in the device's window does.
+Machine code (`launcher_ir`) checks the arguments and gives the bytes of all parameters and the
+serial numbers of the vectors' buffers that are ready. Those that are not are brought there. A plan
+has a kernel object of its own: of its arguments those are set whose bytes are not those of the
+launch before. A launch that may wait in the device's window does; one that is waited for is done by
+machine code, if all its vectors' buffers are those of the launch before.
 """
 
 from __future__ import annotations
@@ -11,26 +12,35 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sarek_numba.codegen import cfamily
 from sarek_numba.runtime.cache import compiled_launches
+from sarek_numba.runtime.machine.tables import Launchers
 from sarek_numba.runtime.plans import ArrayCheck, Attempt, Memory, Plan
-from sarek_numba.runtime.registry import acceptors
 from sarek_numba.runtime.storage import Access, ready_key
 from sarek_numba.runtime.window import Window, hide, window_for
 from sarek_numba.runtime.work import WorkQueue
 from sarek_opencl import driver
+from sarek_opencl.launcher_ir import FIXED, RUN
 
 if TYPE_CHECKING:
     from sarek_opencl.runtime import OpenCLDriver, OpenCLProgram
 
 _WORD = 8
+_FINE = bytes(_WORD)  # behind the words of a launch: nothing failed
+_FUNCTIONS = ("clSetKernelArg", "clEnqueueNDRangeKernel", "clWaitForEvents", "clReleaseEvent")
 hide(Path(__file__).resolve().parent)
+
+
+@cache
+def _launchers() -> Launchers:
+    return Launchers(RUN)
 
 
 class OpenCLPlans:
@@ -46,8 +56,7 @@ class OpenCLPlans:
 
     def attempt(self, plan: Plan) -> Attempt | None:
         """One function for launches in the window and for those that are waited for."""
-        machine = acceptors()
-        if machine is None or not self.takes(plan):
+        if not self.takes(plan) or 0 in (*plan.grid, *plan.block):
             return None
         window, memory = window_for(self._owner), self._owner.memory
         assert memory is not None, "as every OpenCL device has"
@@ -55,10 +64,12 @@ class OpenCLPlans:
             {access: ready_key(memory, queue, access) for access in (None, *Access)}
             for queue in (window, None)
         ]
-        accept, accept_alone = (machine.acceptor(plan, key) for key in keys)
-        if accept is None or accept_alone is None or 0 in (*plan.grid, *plan.block):
+        launches, machine = _Launches(self._owner, plan), _launchers()
+        accept = machine.function(plan, ready=keys[0])
+        alone = (launches.words.ctypes.data,)
+        accept_alone = machine.function(plan, alone, ready=keys[1], kept=(launches,))
+        if accept is None or accept_alone is None:
             return None
-        launches = _Launches(self._owner, plan)
         return _attempt(launches, window, accept, accept_alone), None
 
 
@@ -73,7 +84,7 @@ class _Ready:
 
 
 class _Launches:
-    """A kernel object of a plan, and what it was given last."""
+    """A kernel object of a plan, and what it was given last: `words` are as in `launcher_ir`."""
 
     def __init__(self, owner: OpenCLDriver, plan: Plan) -> None:
         cl = driver.load()
@@ -92,10 +103,23 @@ class _Launches:
         self._fills = plan.fills
         self._memories = [k for k, fill in enumerate(plan.fills) if isinstance(fill, Memory)]
         self._serials = _WORD * len(plan.fills)  # begin there
-        self.set: bytes | None = None
+        self.words = self._block(plan)
+        self._given = self.words[FIXED + len(plan.fills) :].data.cast("B")
+        self._state = self.words.data
         self.lock = threading.Lock()  # arguments belong to the kernel object
         if program.has_region:
             self.kernel.set_arg(len(plan.fills), cl.LocalMemory(max(8, plan.shared_bytes)))
+
+    def _block(self, plan: Plan) -> npt.NDArray[np.int64]:
+        sizes = [
+            0 if isinstance(fill, Memory) else np.dtype(fill.type.value).itemsize
+            for fill in plan.fills
+        ]
+        head = [0, *driver.functions(*_FUNCTIONS), self.owner.queue.int_ptr, self.kernel.int_ptr]
+        head += [len(sizes), len(self.vectors), *self.total, *self.block]
+        head += [0] * (FIXED - len(head))
+        given = [0] * (len(sizes) + len(self.vectors) + 1)  # the last is what nothing writes
+        return np.array([*head, *sizes, *given], np.int64)
 
     def ready(self, packed: bytes, values: Sequence[Any], queue: WorkQueue | None) -> _Ready | None:
         """What the kernel object is to be given; vectors that are not ready are brought.
@@ -114,7 +138,7 @@ class _Launches:
                     return None
             else:
                 given[k] = words[k:].view(np.dtype(fill.type.value))[0]
-        serials = words[len(self._fills) :].copy()
+        serials = words[len(self._fills) :].copy()  # and a word that is 0
         for k, (position, access) in enumerate(self.vectors):
             if not serials[k]:
                 value = values[position]
@@ -137,15 +161,18 @@ class _Launches:
         driver.refuse_lost(self.owner.device)
         try:
             with self.lock:
-                if ready.packed != self.set:
-                    self._set_arguments(ready)
-                return driver.enqueue(queue, self.kernel, self.total, self.block)
+                is_known, self._state[0] = self._state[0], 0
+                if not is_known or self._given != ready.packed:
+                    self._set_arguments(ready, bool(is_known))
+                mark = driver.enqueue(queue, self.kernel, self.total, self.block)
+                self._state[0] = 1  # machine code may change arguments from here on
+                return mark
         except driver.load().Error as error:
             raise driver.failure(error, "a launch", self.owner.device) from error
 
-    def _set_arguments(self, ready: _Ready) -> None:
+    def _set_arguments(self, ready: _Ready, is_known: bool) -> None:
         """Those that are not what they were; a buffer in the place of another may look like it."""
-        before, self.set = self.set, None
+        before = bytes(self._given) if is_known else None
         packed, set_arg = ready.packed, self.kernel.set_arg
         for k, value in enumerate(ready.given):
             first, last = _WORD * k, _WORD * k + _WORD
@@ -154,7 +181,11 @@ class _Launches:
         if before is None or packed[self._serials :] != before[self._serials :]:
             for k in self._memories:
                 set_arg(k, ready.given[k])
-        self.set = packed
+        self._given[:] = packed
+
+    def failed(self, event: int) -> None:
+        """Raise what a launch failed with while machine code waited for it. Raises cl.Error."""
+        driver.load().Event.from_int_ptr(event, retain=False).wait()
 
 
 def _make_room(window: Window) -> None:
@@ -174,8 +205,7 @@ def _attempt(
     All that it uses is in its cells: it is called for each launch.
     """
     owner, known, vectors, name = launches.owner, launches.known, launches.vectors, launches.name
-    begin, lock = launches.begin, launches.lock
-    kernel, total, block = launches.kernel, launches.total, launches.block
+    begin = launches.begin
     queue, cl = owner.queue, driver.load()
     used = [(position, access is Access.WRITE) for position, access in vectors if access]
     unused = [position for position, access in vectors if access is None]
@@ -185,8 +215,8 @@ def _attempt(
         settings = window.settings
         waits = settings.enabled
         packed = accept(*values) if waits else accept_alone(*values)
-        if packed is False:
-            return False
+        if packed is False or packed is None:
+            return packed
         try:
             if waits:
                 ready = known.get(packed) or launches.ready(packed, values, window)
@@ -201,16 +231,13 @@ def _attempt(
                 for position in unused:
                     values[position]._storage._uses.add(0, 0, False, work)
                 return None
-            event = None
-            with lock:
-                if packed == launches.set:
-                    event = driver.enqueue(queue, kernel, total, block)
-            if event is None:
-                ready = launches.ready(packed, values, None)
-                if ready is None:
-                    return False
-                event = begin(queue, ready)
-            event.wait()
+            if packed[-_WORD:] != _FINE:
+                launches.failed(int.from_bytes(packed[-_WORD:], "little"))
+                return None
+            ready = launches.ready(packed, values, None)
+            if ready is None:
+                return False
+            begin(queue, ready).wait()
         except cl.Error as error:
             raise driver.failure(error, "a launch", owner.device) from error
         finally:

@@ -280,8 +280,8 @@ class Acceptors(Plans, Protocol):
     def acceptor(self, plan: Plan, ready: Mapping[Any, Any]) -> Callable[..., Any] | None:
         """A function of the arguments: False, or, if all are as the plan says, bytes.
 
-        Eight for each fill, memory being the host's address, and behind them eight for each
-        vector: what its storage has `ready` under the key that belongs to its access, or 0. The
-        locks of the vectors' storages are held then, and the launch is counted.
+        Eight for each fill, memory being the host's address, behind them eight for each vector:
+        what its storage has `ready` under the key that belongs to its access, or 0; and eight that
+        are 0. The locks of the vectors' storages are held then, and the launch is counted.
         """
         ...

@@ -15,6 +15,7 @@ from contextlib import suppress
 from enum import Enum
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -251,9 +252,26 @@ class Storage:
             return copy is not None and copy.current.covers(first, last)
 
 
-def ready_key(memory: DeviceMemory, queue: WorkQueue | None, access: Access | None) -> Any:
-    """What stands in `Storage.ready` for launches; an `Access` itself takes long to look up."""
-    return memory, queue, access and access.value
+def ready_key(memory: DeviceMemory, queue: WorkQueue | None, access: Access | None) -> str:
+    """What stands in `Storage.ready` for launches: text, which is looked up fastest.
+
+    The same object each time, of no other memory and queue, ever.
+    """
+    keys = _keys.get(memory)
+    if keys is None:
+        keys = _keys.setdefault(memory, {})
+    name = None if access is None else access.value
+    if queue is None:
+        return keys.get(name) or keys.setdefault(name, _new_key(name))
+    of_queue = queue.ready_keys
+    return of_queue.get((memory, name)) or of_queue.setdefault((memory, name), _new_key(name))
+
+
+_keys: WeakKeyDictionary[DeviceMemory, dict[str | None, str]] = WeakKeyDictionary()
+
+
+def _new_key(name: str | None) -> str:
+    return f"{next(_serials)} {name}"
 
 
 class _Copy:

@@ -70,6 +70,7 @@ class WorkQueue:
         self.queues = queues
         self.handle = handle
         self.lock = threading.RLock()
+        self.ready_keys: dict[Any, str] = {}  # see `storage.ready_key`
         self._works: deque[Work] = deque()
         self._count = 0
 

@@ -499,4 +499,4 @@ def test_sixteen_processes_at_once(disk_cache: Path, tmp_path: Path) -> None:
     )
     assert done.stdout == "True\n", done.stderr
     kinds = sorted(entry.kind for entry in disk.entries(disk_cache))
-    assert kinds == ["kernels", "native"]
+    assert kinds == ["kernels", "launchers", "native"]

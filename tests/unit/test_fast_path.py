@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import sarek_numba as sarek
-from sarek_native import launcher
-from sarek_native.launcher import Layout
 from sarek_numba import dispatcher, errors, settings
 from sarek_numba.runtime.cache import clear_launch_cache, counters
+from sarek_numba.runtime.machine import driver, tables
+from sarek_numba.runtime.machine.tables import Layout
 from sarek_numba.runtime.plans import Guard, Place
 from tests.unit import test_launch_refusals as refusals
 
@@ -650,16 +650,15 @@ def _resident() -> int:
 
 def test_other_object_layouts_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where objects lie otherwise in memory there is no machine code that looks into them."""
-    driver: Any = sarek.device("native").driver
-    word = driver.compiler.python.word
+    word = driver.word
     assert Layout().is_true(word)
     for wrong in (
         Layout(ndim=28), Layout(extents=40), Layout(strides=32), Layout(dtype=48), Layout(flags=72),
-        Layout(scalar=24), Layout(data=8),
+        Layout(scalar=24), Layout(data=8), Layout(parts=8),
     ):  # fmt: skip
         assert not wrong.is_true(word)
-    monkeypatch.setattr(launcher, "Layout", lambda: Layout(ndim=28))
-    assert launcher.Launchers(driver.compiler).attempt(None) is None  # type: ignore[arg-type] # not looked at
+    monkeypatch.setattr(tables, "Layout", lambda: Layout(ndim=28))
+    assert tables.Launchers("").function(None) is None  # type: ignore[arg-type] # not looked at
 
 
 def test_launches_without_attempts_work(monkeypatch: pytest.MonkeyPatch) -> None:
