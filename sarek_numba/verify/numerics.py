@@ -11,7 +11,7 @@ result among 2^64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -114,6 +114,8 @@ FLOAT_PROMISES = {
     "nan": ("sum", "difference", "product", "quotient", "root"),
     "signed_zeros": ("sum", "difference", "product", "quotient", "root"),
 }
+# Promises of one operation. Where it is inexact by itself, its results say nothing of the others.
+OWN = ("division", "square_root", "fma", "contraction")
 
 
 def _fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -130,20 +132,24 @@ def _measure_floats(device: Device, scalar: Scalar) -> Measured:
             for name, (letters, _, numpy) in OPERATIONS.items()
         }
         results = dict(zip(OPERATIONS, actual, strict=True))
-        return {
-            Capability(promise, scalar): _probe(
-                [
-                    _Column(
-                        name,
-                        [columns[one] for one in OPERATIONS[name][0]],
-                        results[name],
-                        expected[name],
-                    ).only(promise)
-                    for name in names
-                ]
-            )
+
+    def probe(promise: str, names: Iterable[str]) -> Probe:
+        made = []
+        for name in names:
+            letters = OPERATIONS[name][0]
+            given = [columns[one] for one in letters]
+            made.append(_Column(name, given, results[name], expected[name]).only(promise))
+        return _probe(made)
+
+    with np.errstate(all="ignore"):
+        own = {one: probe(one, FLOAT_PROMISES[one]) for one in OWN}
+        inexact = {FLOAT_PROMISES[one][0] for one, found in own.items() if found.wrong}
+        others = {
+            promise: probe(promise, [name for name in names if name not in inexact])
             for promise, names in FLOAT_PROMISES.items()
+            if promise not in OWN
         }
+    return {Capability(promise, scalar): found for promise, found in (own | others).items()}
 
 
 def _float_results(operands: Mapping[str, Expr]) -> list[Expr]:

@@ -170,6 +170,23 @@ def test_flushing_is_not_taken_for_something_else() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("tamper", "promise"),
+    [
+        (tampering.reciprocal_division, "division"),
+        (tampering.root_by_reciprocal, "square_root"),
+        (tampering.fma_of_two_roundings, "fma"),
+        (tampering.contracting, "contraction"),
+    ],
+)
+def test_inexact_operation_is_blamed_for_itself_alone(
+    tamper: tampering.Tamper, promise: str
+) -> None:
+    """Its wrong results are no flushed subnormals."""
+    found = measure(tampered(tamper))
+    assert {c.feature for c, probe in found.items() if probe.wrong} == {promise}
+
+
 def test_parity_sees_a_wrong_device() -> None:
     """Positive control: division by the reciprocal."""
     outcomes = {one.kernel: one for one in parity(tampered(tampering.reciprocal_division))}
@@ -198,7 +215,6 @@ def _go(device: Device, kernel: Kernel, scalar: Scalar = FLOAT32) -> None:
     run_vectors(device, kernel, given, 8, 1)
 
 
-@pytest.mark.filterwarnings("ignore::sarek_numba.DeviationWarning")
 def test_device_that_breaks_division_refuses_it_after_the_self_test(disk_cache: Any) -> None:
     """And nothing else: sums go on; before it was measured nobody knew."""
     device = tampered(tampering.reciprocal_division)
@@ -289,7 +305,6 @@ def test_without_a_cache_it_holds_for_the_process(monkeypatch: pytest.MonkeyPatc
     assert promised.recalled(blank) == blank
 
 
-@pytest.mark.filterwarnings("ignore::sarek_numba.DeviationWarning")
 def test_grant_gives_division_up_in_a_kernel_of_python(disk_cache: Any) -> None:
     """`accept.fastmath` lets a kernel run where division is not exact."""
 
