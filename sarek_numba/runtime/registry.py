@@ -282,6 +282,13 @@ def acceptors() -> Acceptors | None:
     return None
 
 
+def devices_of(backend: str) -> tuple[Device, ...]:
+    """The devices of one backend; none where it has none or is disabled. Opens no other."""
+    if backend not in _modules() or backend in settings.disabled_backends():
+        return ()
+    return _open(backend, _modules()[backend]).devices
+
+
 def oracle() -> Device:
     """The interpreter, whether or not launches may go to it. Raises UnknownDevice without it."""
     name = "interpreter"

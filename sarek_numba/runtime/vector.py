@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sarek_numba.errors import ReadOnlyWrite
+from sarek_numba.runtime.interchange import cuda_array_interface
 from sarek_numba.runtime.memory import AnyArray, address, extent
 from sarek_numba.runtime.partition import partition
 from sarek_numba.runtime.pinning import Pinned, storage_of_size
@@ -253,6 +254,14 @@ class Vector(Readable):
             raise AttributeError("__array_interface__")
         found: dict[str, Any] = self.__array__().__array_interface__
         return found
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The elements on a CUDA device, for a consumer that may write them.
+
+        AttributeError where there is none, or for elements that the protocol has no name for.
+        """
+        return cuda_array_interface(self)
 
     @property
     def _numba_type_(self) -> Any:

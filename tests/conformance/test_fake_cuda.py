@@ -21,6 +21,7 @@ FILES = {
     "tests/conformance/test_bad_launches.py": 40,
     "tests/conformance/test_execute.py": 8,
     "tests/conformance/test_cuda_sources.py": 5,
+    "tests/conformance/test_cuda_interface.py": 4,
     "tests/unit/test_fast_path_devices.py": 40,
     "tests/unit/test_pinned.py": 5,
 }
