@@ -6,17 +6,37 @@ what is known of the device. Out: a `layout.Module`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sarek_numba.codegen.target import Target
 from sarek_numba.ir.depth import deep_recursion
 from sarek_numba.ir.nodes import Kernel
+from sarek_numba.passes.functions import functions_stored
 from sarek_vulkan.abilities import Abilities
 from sarek_vulkan.layout import Module
 from sarek_vulkan.program import Program
 from sarek_vulkan.spirv import disassemble
 
-TARGET = Target(name="vulkan", address_bits=32, shuffles_only=True, framework="vulkan")
+# Vulkan bounds no function of float64, and those of float32 too loosely: all are the project's own.
+TARGET = Target(
+    name="vulkan",
+    address_bits=32,
+    shuffles_only=True,
+    framework="vulkan",
+    own_functions=functions_stored(),
+)
 
-__all__ = ["TARGET", "disassemble", "emit"]
+__all__ = ["TARGET", "disassemble", "emit", "target_for"]
+
+
+def target_for(abilities: Abilities) -> Target:
+    """The target of a device, whose own functions serve where they are known to keep their bounds.
+
+    A device without float64 has no other: what it lacks is refused when it is emitted.
+    """
+    if not abilities.float64:
+        return replace(TARGET, own_functions=frozenset())
+    return replace(TARGET, own_functions=TARGET.own_functions - abilities.native)
 
 
 def emit(kernel: Kernel, abilities: Abilities, push_limit: int) -> Module:
