@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from sarek_numba.errors import InvalidIR
+from sarek_numba.errors import CapabilityError, InvalidIR
 from sarek_numba.ir.nodes import Atomic, AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_vulkan import functions
@@ -41,9 +41,10 @@ class _Place:
         code, program = emitter.code, emitter.program
         array = emitter.array(stmt.array)
         if isinstance(array, View) and array.word.bits != array.element.bits:
-            raise InvalidIR(
-                f"atomics on {array.element.value} in dynamic shared memory that is also viewed as "
-                f"elements of {array.word.bits} bits"
+            raise CapabilityError(
+                f"Vulkan has no atomics on {array.element.value} in dynamic shared memory that is "
+                f"also viewed as elements of {array.word.bits} bits\n"
+                "  hint: use a static array for one of the two"
             )
         self.code = code
         self.element = array.element

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sarek_numba.errors import InvalidIR
+from sarek_numba.errors import CapabilityError
 from sarek_numba.ir.types import BOOL, FLOAT32, Scalar
 from sarek_vulkan import library, operators
 from sarek_vulkan.code import Code, Value
@@ -152,7 +152,7 @@ NATIVE: Mapping[str, str] = {
 
 
 def intrinsic(emitter: Expressions, name: str, args: Sequence[Value], type: Scalar) -> Value:
-    """The value of an intrinsic. Raises InvalidIR for one that neither table has."""
+    """The value of an intrinsic. Raises CapabilityError for one that the device lacks."""
     code, abilities = emitter.code, emitter.program.abilities
     operand = args[0].type
     if name in DIRECT:
@@ -172,9 +172,12 @@ def intrinsic(emitter: Expressions, name: str, args: Sequence[Value], type: Scal
 
 
 def own(emitter: Expressions, name: str, *args: Value) -> Value:
-    """What the function of `library` for a type gives. Raises InvalidIR where there is none."""
+    """What the function of `library` for a type gives. Raises CapabilityError if there is none."""
     type = args[0].type
     function = f"{name}_{type.value}"
     if not library.has(function):
-        raise InvalidIR(f"Vulkan has no {name} of {type.value} that keeps the documented bound")
+        raise CapabilityError(
+            f"Vulkan has no {name} of {type.value} that keeps the documented bound\n"
+            "  hint: choose a device with float64, on which the project's own functions run"
+        )
     return emitter.library(function, *args)

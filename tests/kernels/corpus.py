@@ -9,6 +9,7 @@ from tests.kernels import (
     collectives,
     complexes,
     control,
+    edges,
     elementwise,
     functions,
     functions_as_values,
@@ -31,6 +32,7 @@ from tests.kernels.case import Case
 
 MODULES = (
     elementwise,
+    edges,
     control,
     memory,
     merged,

@@ -32,7 +32,7 @@ PLAIN = Abilities(memory_model=False)
 @pytest.mark.filterwarnings("ignore::sarek_numba.errors.CompileWarning")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_valid(case, tmp_path):
-    """The kernel's modules are valid, on a device that has everything and on one that has little."""
+    """The modules of a device that has everything and of one that has little are valid."""
     made = case.launch(np.random.default_rng(SEED))
     kernel = passes.optimise(case.kernel.ir(*made.arguments), TARGET)
     modules = [emit(kernel, RICH, 8).words, emit(kernel, PLAIN, 256).words]

@@ -7,10 +7,11 @@ import struct
 import pytest
 
 from sarek_numba import passes
+from sarek_numba.errors import CapabilityError
 from sarek_numba.ir.parse import parse
 from sarek_numba.ir.types import Scalar
 from sarek_vulkan.abilities import Abilities
-from sarek_vulkan.emit import TARGET, emit
+from sarek_vulkan.emit import TARGET, emit, target_for
 from sarek_vulkan.layout import Argument
 from sarek_vulkan.opcodes import OPERATIONS
 from sarek_vulkan.spirv import disassemble, instructions
@@ -81,3 +82,69 @@ def test_no_contraction(name):
     (line,) = (line for line in text.splitlines() if name in line)
     result = line.split()[0]
     assert f"OpDecorate {result} NoContraction" in text
+
+
+VIEWS = """
+kernel views index 32 {
+  param out: vec<i32> = argument 0 array(i32, global, 1, C)
+  shared wide: array<f64, shared> = f64[dynamic]
+  shared narrow: array<u8, shared> = u8[dynamic] at 3
+  let t: i32 = thread_idx.x.i32
+  wide[t] = f64(t)
+  barrier
+  narrow[t] = 7u8
+  barrier
+  out[t] = i32(wide[t]) + i32(narrow[t])
+}
+"""
+
+
+def test_views_of_different_widths(tmp_path):
+    """The dynamic region is an array of the narrowest view; a wider element is several of these."""
+    module = _emitted(VIEWS)
+    assert module.dynamic_shared
+    assert validate([module.words], tmp_path) == [""]
+    text = disassemble(module.words)
+    assert "SpecId 3" in text
+    assert text.count("NonPrivatePointer") >= 8 + 8 + 1 + 1
+
+
+def test_refused_atomics_of_mixed_views():
+    """An atomic element must be whole in the region's array; the refusal names both types."""
+    text = VIEWS.replace("f64", "i32").replace("wide[t] = i32(t)", "atomic add(wide[t], t)")
+    with pytest.raises(CapabilityError, match=r"no atomics on int32 .* elements of 8 bits"):
+        _emitted(text)
+
+
+def test_refused_function():
+    """A function that the device lacks, and that needs float64, is refused by its name."""
+    text = SAXPY.replace("a * x[", "exp.f32(x[").replace("count)] + y[", "count)]) + y[")
+    abilities = Abilities(float64=False)
+    kernel = passes.optimise(parse(text), target_for(abilities))
+    with pytest.raises(CapabilityError, match="no exp of float32"):
+        emit(kernel, abilities, 128)
+
+
+@pytest.mark.parametrize("helper", ["shared", "local"])
+def test_arrays_of_helpers(helper, tmp_path):
+    """A helper is one function for each array of the block, and for each length of a thread's."""
+    text = f"""
+kernel calls index 32 {{
+  param out: vec<i32> = argument 0 array(i32, global, 1, C)
+  {helper} a: array<i32, {helper}> = {"i32[8]" if helper == "shared" else "new local i32[8]"}
+  {helper} b: array<i32, {helper}> = {"i32[8]" if helper == "shared" else "new local i32[8]"}
+  function sum(x: array<i32, {helper}>, y: vec<i32>) -> i32 {{
+    return x[1i32] + y[0i32]
+  }}
+  a[1i32] = 1i32
+  b[1i32] = 2i32
+  let first: i32 = call sum(a, out)
+  let second: i32 = call sum(b, out)
+  let third: i32 = call sum(b, out)
+  out[0i32] = first + second + third
+}}
+"""
+    module = _emitted(text)
+    assert validate([module.words], tmp_path) == [""]
+    functions = disassemble(module.words).count("OpFunction ")
+    assert functions == (3 if helper == "shared" else 2)
