@@ -422,6 +422,16 @@ def test_launches_at_once_are_not_waited_for(device: Device, api: FakeApi) -> No
     assert (out == 16 * NUMBERS).all()
 
 
+def test_the_whole_span_of_strided_vectors_is_waited_for(device: Device, api: FakeApi) -> None:
+    """What lies far from the first element too."""
+    for enabled in (True, False):
+        execute.window.configure(enabled=enabled)
+        whole, x = sarek.zeros(4 * N, np.float32), sarek.vector(NUMBERS)
+        for turn in range(1, 6):
+            launch(device, whole[::4], x)
+            assert whole[4 * N - 4] == turn * N
+
+
 def test_threads_launch_at_once_and_wait(device: Device, api: FakeApi) -> None:
     """What grows while another thread waits for it is not dropped: each sees its own results."""
     execute.window.configure(enabled=False)
