@@ -1,8 +1,8 @@
 """Texts for devices that are not here, compiled for the CPU and run as devices of the tests.
 
-`device("shim:cuda")` takes what the CUDA backend would give NVRTC, word for word. `machine.cpp`
-runs the blocks; a header for each language (`cuda.h`) spells its names. So every test that runs on
-all executors checks these texts against CPython and NumPy. They are no devices of
+`device("shim:cuda")` takes what the CUDA backend gives NVRTC, word for word. `machine.cpp`
+runs the blocks; a header for each language (`cuda.h`, `hip.h`) spells its names. So every test
+that runs on all executors checks these texts against CPython and NumPy. They are no devices of
 `sarek.devices()`.
 """
 

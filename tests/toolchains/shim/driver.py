@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sarek_cuda import dialect as cuda
+from sarek_hip import dialect as hip
 from sarek_numba.capability import (
     Capability,
     CapabilityKind,
@@ -46,18 +47,24 @@ OPTIONS = "-std=c++17 -O1 -w -fPIC -ffp-contract=off -fno-strict-aliasing -share
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One kind of text; `header` has its names, `meetings` finds programs whose threads meet."""
+    """One kind of text; `header` has its names, `meetings` finds programs whose threads meet.
+
+    `warp_widths` are those that its devices have, the usual one first.
+    """
 
     dialect: Dialect
     target: Target
     header: str
     meetings: str
-    warp_width: int
+    warp_widths: tuple[int, ...]
 
 
 LANGUAGES = {
     "shim:cuda": Language(
-        cuda.DIALECT, cuda.TARGET, "cuda.h", r"__(syncthreads|syncwarp|shfl_sync)\(", 32
+        cuda.DIALECT, cuda.TARGET, "cuda.h", r"__(syncthreads|syncwarp|shfl_sync)\(", (32,)
+    ),
+    "shim:hip": Language(
+        hip.DIALECT, hip.TARGET, "hip.h", r"__(syncthreads|shfl)\(|warp_meeting\(", (32, 64)
     ),
 }
 
@@ -109,12 +116,12 @@ _lock = threading.Lock()  # there is one machine
 _numbers = iter(range(1_000_000))
 
 
-def unit(language: Language, text: str) -> str:
+def unit(language: Language, text: str, width: int) -> str:
     """A program as C++ of the shim. `run` takes the addresses of the kernel's arguments."""
     words = -(-SHARED_BYTES // 8)
     region = f"thread_local unsigned long long {cfamily.DYNAMIC_SHARED}[{words}];\n"
     return (
-        f'#include "{language.header}"\n'
+        f'#define WARP_WIDTH {width}\n#include "{language.header}"\n'
         f"namespace program {{\n{region if cfamily.DYNAMIC_SHARED in text else ''}{text}}}\n"
         'extern "C" void run(void **arguments) '
         f"{{ machine::give(program::{cfamily.ENTRY}, arguments); }}\n"
@@ -124,14 +131,15 @@ def unit(language: Language, text: str) -> str:
 class ShimProgram:
     """A kernel; compiled at its first launch, so that preparing one costs little."""
 
-    def __init__(self, language: Language, params: tuple[ParamDecl, ...], text: str) -> None:
-        self.params = params
+    def __init__(self, language: Language, kernel: Kernel, text: str) -> None:
+        self.params: tuple[ParamDecl, ...] = kernel.params
         self.source = text
+        self.width = kernel.warp_width or language.warp_widths[0]
         self._language = language
         self._meets = bool(re.search(language.meetings, text))
-        formats = ("Q" if param.array else _FORMATS[param.var.type] for param in params)
+        formats = ("Q" if param.array else _FORMATS[param.var.type] for param in kernel.params)
         self._pack = struct.Struct("<" + "".join(formats))
-        self._is_array = tuple(param.array is not None for param in params)
+        self._is_array = tuple(param.array is not None for param in kernel.params)
         self._run: Any = None
         self.static_shared_bytes = 0
 
@@ -151,11 +159,9 @@ class ShimProgram:
             machine = _machine()
             if self._run is None:
                 name = f"program_{next(_numbers)}"
-                library = _compiled(unit(self._language, self.source), name)
+                library = _compiled(unit(self._language, self.source, self.width), name)
                 self._run = ctypes.CDLL(str(library)).run
-            status = machine(
-                self._run, addresses, sizes, self._language.warp_width, int(self._meets)
-            )
+            status = machine(self._run, addresses, sizes, self.width, int(self._meets))
         if status:
             why = {1: "threads of a block wait for each other", 2: "no memory for stacks"}[status]
             raise LaunchFailed(f"a launch on the shim failed: {why}")
@@ -173,17 +179,17 @@ class ShimDriver:
         self.language = LANGUAGES[name]
         self.target: Target | None = self.language.target
         self.record = _record(name, self.language)
-        self._programs: dict[str, ShimProgram] = {}
+        self._programs: dict[Any, ShimProgram] = {}
 
     def prepare(self, kernel: Kernel) -> ShimProgram:
         """See `sarek_numba.runtime.device.Driver`; kernels of equal text share a program."""
         legal = optimise(kernel, self.language.target)
         emitted = cfamily.emit(legal, self.language.dialect)
-        program = self._programs.get(emitted.text)
-        if program is None or program.params != legal.params:
-            program = ShimProgram(self.language, legal.params, emitted.text)
+        key = (emitted.text, legal.params, legal.warp_width)
+        program = self._programs.get(key)
+        if program is None:
+            program = self._programs[key] = ShimProgram(self.language, legal, emitted.text)
             program.static_shared_bytes = emitted.static_shared_bytes
-            self._programs[emitted.text] = program
         return program
 
     def source(self, kernel: Kernel) -> str:
@@ -233,7 +239,8 @@ def _record(name: str, language: Language) -> DeviceRecord:
             grid=(2**31 - 1, 65_535, 65_535),
             shared_bytes=SHARED_BYTES,
             global_bytes=2**40,
-            warp_width=language.warp_width,
+            warp_width=language.warp_widths[0],
+            warp_widths=language.warp_widths,
             thread_local_bytes=128 * 1024,
         ),
         facts=facts,
