@@ -16,6 +16,7 @@ from sarek_numba.errors import DeviceLost
 from sarek_numba.runtime.allocator import Allocator
 from sarek_numba.runtime.device import Bytes
 from sarek_numba.runtime.pinned import PinnedMemory
+from sarek_numba.runtime.work import finish_all
 from sarek_opencl import driver
 
 if TYPE_CHECKING:
@@ -64,8 +65,12 @@ class OpenCLMemory:
     def __init__(self, owner: OpenCLDriver) -> None:
         self._owner = owner
         self._alignment = max(1, int(owner.device.mem_base_addr_align) // 8)
-        self.allocator = None if owner.record.is_cpu else Allocator(self._allocate, _release)
-        self.pinned: PinnedMemory | None = PinnedMemory(self._allocate_pinned, self._release_pinned)
+        self.allocator = None
+        if not owner.record.is_cpu:
+            self.allocator = Allocator(self._allocate, _release, self._finish)
+        self.pinned: PinnedMemory | None = PinnedMemory(
+            self._allocate_pinned, self._release_pinned, self._finish
+        )
 
     def hold(self, memory: Bytes) -> Held:
         """A buffer on the device; OpenCL has no empty ones."""
@@ -77,6 +82,9 @@ class OpenCLMemory:
         access = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         with driver.check("allocating a buffer", owner.device, memory.size):
             return Held(cl.Buffer(owner.context, access, hostbuf=memory), memory)
+
+    def _finish(self) -> None:
+        finish_all(self._owner.queues, "memory")
 
     def _allocate(self, size: int) -> Any:
         cl, owner = driver.load(), self._owner

@@ -1,9 +1,9 @@
 """Device memory that is given back is kept for the next one who asks for as much.
 
 Sizes are rounded up to classes, so that buffers fit again: four to each power of two, and beyond 16
-MiB whole pairs of MiB. Where the device has no more, what is kept is let go and the device asked
-once more. Whoever gives memory back knows that nothing uses it: storages wait for their work, and
-work keeps its storages.
+MiB whole pairs of MiB. Where the device has no more, its work is waited for, which may have memory
+that nobody else has; what is kept is let go, and the device is asked once more. Whoever gives
+memory back knows that nothing uses it: storages wait for their work, and work keeps its storages.
 """
 
 from __future__ import annotations
@@ -53,11 +53,18 @@ class Allocator:
     """The memory of one device. Safe to use from any thread, and from finalizers.
 
     `allocate` gives a buffer of so many bytes or raises OutOfMemory; `release` gives one up.
+    `finish` waits for the device's work; what it raises is raised.
     """
 
-    def __init__(self, allocate: Callable[[int], Any], release: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        allocate: Callable[[int], Any],
+        release: Callable[[Any], None],
+        finish: Callable[[], None] | None = None,
+    ) -> None:
         self._allocate = allocate
         self._release = release
+        self._finish = finish
         self._lock = threading.Lock()
         self._kept: dict[int, list[Any]] = {}
         self._returned: deque[tuple[int, Any]] = deque()  # finalizers may not wait for the lock
@@ -81,6 +88,8 @@ class Allocator:
         try:
             return self._allocate(wanted)
         except OutOfMemory:
+            if self._finish is not None:
+                self._finish()
             gc.collect()  # vectors in cycles hold memory too
             self.flush()
             return self._allocate(wanted)

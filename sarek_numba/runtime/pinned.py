@@ -43,14 +43,19 @@ class PinnedMemory:
     """The page-locked memory of one device. Safe to use from any thread, and from finalizers.
 
     `allocate` gives the address of so many bytes and what stands for them, or raises OutOfMemory;
-    `release` gives the latter up.
+    `release` gives the latter up. `finish` waits for the device's work, which may have the last
+    arrays of some.
     """
 
     def __init__(
-        self, allocate: Callable[[int], tuple[int, Any]], release: Callable[[Any], None]
+        self,
+        allocate: Callable[[int], tuple[int, Any]],
+        release: Callable[[Any], None],
+        finish: Callable[[], None] | None = None,
     ) -> None:
         self._allocate = allocate
         self._release = release
+        self._finish = finish
         self._lock = threading.Lock()
         self._returned: deque[int] = deque()  # finalizers may not wait for the lock
         self._bytes = 0
@@ -71,6 +76,8 @@ class PinnedMemory:
         try:
             return self._allocate(room)
         except OutOfMemory:
+            if self._finish is not None:
+                self._finish()
             gc.collect()  # vectors in cycles hold memory too
             return self._allocate(room)
 

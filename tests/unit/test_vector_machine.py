@@ -26,8 +26,10 @@ from hypothesis.stateful import (
 
 import sarek_numba as sarek
 from sarek_numba.execute import window
+from tests.unit.apart import OPENCL, apart
 
-DEVICES = [device.name for device in sarek.devices()]
+NAMES = [device.name for device in sarek.devices()]
+DEVICES: list[Any] = [*NAMES, *(apart(name) for name in OPENCL)]  # some have memory of their own
 LENGTH = 40
 PAIR = np.dtype([("first", np.int64), ("second", np.int32), ("third", np.int64)])
 
@@ -50,7 +52,7 @@ def stream_of(name: str, number: int | None):
 devices = st.sampled_from(DEVICES)
 streams = st.sampled_from(STREAMS)
 places = st.integers(0, LENGTH - 1)
-places_to_pin = st.booleans() | devices
+places_to_pin = st.booleans() | st.sampled_from(NAMES)
 
 
 @sarek.kernel
@@ -280,4 +282,4 @@ if __name__ == "__main__":
     longer = settings(max_examples=20, stateful_step_count=50, deadline=None)
     while VectorMachine.steps < steps:
         run_state_machine_as_test(VectorMachine, settings=longer)
-        print(f"{VectorMachine.steps} steps on {', '.join(DEVICES)}", flush=True)
+        print(f"{VectorMachine.steps} steps on {', '.join(map(str, DEVICES))}", flush=True)
