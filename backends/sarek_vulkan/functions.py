@@ -21,7 +21,6 @@ _EXTENDED: Mapping[str, str] = {
     "floor": "Floor",
     "ceil": "Ceil",
     "trunc": "Trunc",
-    "rint": "RoundEven",
 }
 
 
@@ -63,6 +62,18 @@ def copysign(code: Code, args: Sequence[Value]) -> Value:
     bits = code.bits_of(b)
     sign = code.both(bits, code.constant(bits.type, 1 << (bits.type.bits - 1)))
     return code.reinterpreted(code.either(_magnitude(code, a), sign), a.type)
+
+
+def _rounded(code: Code, args: Sequence[Value]) -> Value:
+    """The nearest integer, ties to even: a sum with a number whose last bit counts ones rounds so.
+
+    Mesa 22.3's RoundEven of float64 makes 1.5 a 1 and loses the sign of a zero.
+    """
+    (a,) = args
+    size = _absolute(code, args)
+    large = code.constant(a.type, 2.0**23 if a.type is FLOAT32 else 2.0**52)
+    whole = copysign(code, (code.sub(code.add(size, large), large), a))
+    return code.select(code.compare("lt", size, large), whole, a)
 
 
 def _strict(order: str) -> Direct:
@@ -132,6 +143,7 @@ DIRECT: Mapping[str, Direct] = {
     "signbit": _sign,
     "abs": _absolute,
     "copysign": copysign,
+    "rint": _rounded,
     "min": _strict("lt"),
     "max": _strict("gt"),
     "minimum": _numpy("le", 0),
@@ -158,7 +170,7 @@ def intrinsic(emitter: Expressions, name: str, args: Sequence[Value], type: Scal
     if name in DIRECT:
         return DIRECT[name](code, args)
     if name in _EXTENDED:
-        # the sign of a zero is not promised, and Mesa's RoundEven of float64 loses it
+        # the sign of a zero is not promised
         return copysign(code, (code.extended(_EXTENDED[name], type, *args), args[0]))
     if name == "reinterpret":
         return code.reinterpreted(args[0], type)

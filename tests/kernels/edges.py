@@ -29,7 +29,7 @@ def constant_zeros(out, x):
 
 
 def _constant_zeros(dtype):
-    x = np.array([0.0, -0.0, 0.25, -0.25, 3, -3, 1e30, np.inf, -np.inf, np.nan], dtype)
+    x = np.array([0.0, -0.0, 0.25, -0.25, 1.5, -2.5, 3, -3, 1e30, np.inf, -np.inf, np.nan], dtype)
     zero = dtype(0)
     with np.errstate(all="ignore"):
         expected = [
