@@ -83,6 +83,11 @@ def threads() -> int:
     return len(affinity(0)) if affinity else (os.cpu_count() or 1)
 
 
+def vulkan_validation() -> bool:
+    """SAREK_VULKAN_VALIDATION: whether Vulkan runs under the Khronos validation layer."""
+    return os.environ.get("SAREK_VULKAN_VALIDATION", "0") not in ("", "0")
+
+
 def cache_folder() -> Path | None:
     """SAREK_CACHE_DIR: where results are kept for later processes; by default the user's folder of
     caches. None where SAREK_CACHE is 0.

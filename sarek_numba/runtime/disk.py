@@ -30,7 +30,7 @@ from sarek_numba import settings
 from sarek_numba.runtime.cache import count
 
 KERNELS = "kernels"  # what the front end made of a function
-CODE = ("native", "opencl", "cuda")  # what a device's compiler made
+CODE = ("native", "opencl", "cuda", "vulkan")  # what a device's compiler made
 
 _FORMAT = "1"  # of all entries; another one is another folder
 _MAGIC = b"sarek cache\n"

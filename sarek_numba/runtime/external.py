@@ -30,7 +30,7 @@ from sarek_numba.runtime.clock import Clock
 from sarek_numba.runtime.dimensions import check_limits, dimensions, shared_size
 from sarek_numba.runtime.enqueue import enqueue, queue_for
 from sarek_numba.runtime.foreign import placed
-from sarek_numba.runtime.languages import External, Externals, Language
+from sarek_numba.runtime.languages import External, Externals, Language, Separate
 from sarek_numba.runtime.memory import bound_regions
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.stream import Stream
@@ -121,6 +121,9 @@ def run_source(
     types = external.types
     if types and shared and external.shared_parameter:
         types = types[:-1]
+    if isinstance(external, Separate):
+        types = _interleaved(name, slots, external)
+        external.check(threads, shared)
     given = _filled(name, slots, types)
     arrays = [arguments.values[position] for position in arguments.arrays]
     every = set(range(len(arrays)))
@@ -211,6 +214,21 @@ def _slots(kernel: str, arguments: Arguments, inject_lengths: bool) -> list[_Slo
                 )
             slots.append(Length(value.size))
     return slots
+
+
+def _interleaved(
+    kernel: str, slots: Sequence[_Slot], external: Separate
+) -> tuple[np.dtype[Any] | None, ...]:
+    """The types of parameters in the order of the arguments."""
+    arrays = sum(isinstance(slot, _Array) for slot in slots)
+    if arrays != external.memory or len(slots) - arrays != len(external.numbers):
+        raise ArgumentCountError(
+            f"kernel '{kernel}' has {external.memory} buffers and {len(external.numbers)} numbers, "
+            f"and the arguments are {arrays} and {len(slots) - arrays}\n"
+            "  hint: a length follows each array unless inject_lengths=False"
+        )
+    numbers = iter(external.numbers)
+    return tuple(None if isinstance(slot, _Array) else next(numbers) for slot in slots)
 
 
 def _filled(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -51,6 +51,19 @@ class External(Protocol):
         arguments: Sequence[Any],
     ) -> Any:
         """Give it to a queue and return its mark, as `QueuedProgram.enqueue`."""
+        ...
+
+
+@runtime_checkable
+class Separate(Protocol):
+    """A kernel whose arrays and numbers are counted apart: it has `memory` parameters that arrays
+    fill, and numbers of the types `numbers`, each in their order."""
+
+    memory: int
+    numbers: tuple[np.dtype[Any], ...]
+
+    def check(self, block: tuple[int, int, int], shared_bytes: int) -> None:
+        """Refuse a launch that the kernel's own text rules out. Raises LaunchError."""
         ...
 
 
