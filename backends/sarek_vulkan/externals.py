@@ -25,7 +25,7 @@ from sarek_numba.runtime.languages import Language
 from sarek_vulkan import driver, foreign
 from sarek_vulkan.foreign import Foreign
 from sarek_vulkan.layout import SHARED_CONSTANT
-from sarek_vulkan.memory import Buffer, Part, Span
+from sarek_vulkan.buffers import Buffer, Part, Span
 from sarek_vulkan.pipelines import Pipelines
 from sarek_vulkan.queues import Batch, Lane, Mark
 
@@ -217,6 +217,7 @@ class VulkanExternal:
             batch = handle.begin()
             commands = batch.commands
             call.vkCmdBindPipeline(commands, 1, pipeline)
+            batch.bound = pipeline
             if self._sets:
                 self._bind(batch, [copy.span for copy in copies])
             if pushed:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from sarek_numba.errors import BackendError
 from sarek_vulkan import driver
 from sarek_vulkan.logical import Block, Logical, VulkanQueue
-from sarek_vulkan.memory import Span
+from sarek_vulkan.buffers import Span
 
 if TYPE_CHECKING:
     from sarek_vulkan.runtime import VulkanDriver
@@ -72,6 +72,7 @@ class Batch:
     value: int = 0
     used: bool = False  # is there a command that the next one waits for?
     queries: int = 0
+    bound: Any = None  # the pipeline
     mark: Mark | None = None
     times: Times | None = None
     kept: list[Any] = field(default_factory=list)
@@ -175,7 +176,7 @@ class Lane:
         )
         self._value += 1
         batch.value = self._value
-        batch.used, batch.queries, batch.mark = False, 0, None
+        batch.used, batch.queries, batch.mark, batch.bound = False, 0, None, None
         batch.argument_block = batch.argument_bytes = 0
         if self._timed:
             self._call.vkCmdResetQueryPool(batch.commands, batch.pool, 0, _QUERIES)

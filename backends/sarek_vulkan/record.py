@@ -6,6 +6,7 @@ decided by what was measured on drivers of `_MEASURED`: tests/conformance is equ
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 
 from sarek_numba.capability import (
@@ -15,10 +16,20 @@ from sarek_numba.capability import (
     Fact,
     Limits,
     Verdict,
+    host_facts,
 )
 from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
-from sarek_vulkan.features import CORE, V12, Feature
+from sarek_vulkan.abilities import Abilities
+from sarek_vulkan.features import (
+    ATOMIC_FLOAT,
+    CORE,
+    EXPLICIT_LAYOUT,
+    FLOAT_CONTROLS,
+    V11,
+    V12,
+    Feature,
+)
 from sarek_vulkan.physical import KINDS, Physical
 
 ARGUMENT_BYTES = 4096  # what is no push constant goes to a buffer
@@ -32,15 +43,15 @@ _ATOMIC_SCALARS = (
     Scalar.FLOAT32,
     Scalar.FLOAT64,
 )
-_WARP_CAPABILITIES = ("GroupNonUniform", "GroupNonUniformShuffle", "GroupNonUniformBallot")
+_WARP_CAPABILITIES = ("GroupNonUniform", "GroupNonUniformShuffle")
 _VULKAN = "Vulkan 1.2 and SPIR-V 1.5"
 _STORAGE_8 = (Feature(V12, "storageBuffer8BitAccess"), Feature(V12, "shaderInt8"))
 _STORAGE_16 = (
-    Feature("VkPhysicalDeviceVulkan11Features", "storageBuffer16BitAccess"),
+    Feature(V11, "storageBuffer16BitAccess"),
     Feature(CORE, "shaderInt16"),
 )
 _HALF = (
-    Feature("VkPhysicalDeviceVulkan11Features", "storageBuffer16BitAccess"),
+    Feature(V11, "storageBuffer16BitAccess"),
     Feature(V12, "shaderFloat16"),
 )
 _INT64 = (Feature(CORE, "shaderInt64"),)
@@ -89,21 +100,7 @@ def record_of(physical: Physical, name: str) -> DeviceRecord:
         ),
         facts=facts_of(physical),
         is_cpu=physical.is_cpu,
-        measured={"subnormals": subnormals(physical)},
     )
-
-
-def subnormals(physical: Physical) -> dict[str, str]:
-    """What becomes of subnormal numbers, by type of float: "kept", or "flushed" to zero.
-
-    A module asks for what the device offers; where it offers nothing, they are flushed.
-    """
-    return {
-        f"float{bits}": (
-            "kept" if f"shaderDenormPreserveFloat{bits}" in physical.controls else "flushed"
-        )
-        for bits in (16, 32, 64)
-    }
 
 
 def facts_of(physical: Physical) -> dict[Capability, Fact]:
@@ -118,6 +115,9 @@ def facts_of(physical: Physical) -> dict[Capability, Fact]:
             ("print", "OpAtomicIAdd on the words of a report buffer"),
         )
     }
+    for scope in ("block", "device"):
+        evidence = f"{_VULKAN}: OpMemoryBarrier"
+        facts[Capability("fence", function=scope)] = Fact(Verdict.AVAILABLE, structural, evidence)
     facts[Capability("warp")] = _warp_fact(physical)
     for scalar, wanted in STORAGE.items():
         facts[Capability("storage", scalar)] = _feature_fact(physical, wanted, scalar)
@@ -128,7 +128,85 @@ def facts_of(physical: Physical) -> dict[Capability, Fact]:
     ):
         if not (scalar.is_float and op in _INTEGER_ONLY):
             facts[Capability("atomic", scalar, op, space)] = _atomic_fact(physical, scalar, space)
+    return facts | _promise_facts(physical) | host_facts(_QUEUES)
+
+
+_QUEUES = Fact(
+    Verdict.AVAILABLE,
+    CapabilityKind.STRUCTURAL,
+    f"{_VULKAN}: queues, timeline semaphores, vkCmdWriteTimestamp",
+)
+
+
+def _promise_facts(physical: Physical) -> dict[Capability, Fact]:
+    """What Vulkan leaves open about floating-point numbers."""
+    facts = {}
+    optional = CapabilityKind.OPTIONAL
+    for scalar in (Scalar.FLOAT32, Scalar.FLOAT64):
+        name = f"shaderDenormPreserveFloat{scalar.bits}"
+        keeps = name in physical.controls or scalar in _of(physical, SUBNORMALS)
+        verdict = Verdict.AVAILABLE if keeps else Verdict.UNAVAILABLE
+        evidence = (
+            _MEASURED
+            if scalar in _of(physical, SUBNORMALS)
+            else f"VkPhysicalDeviceVulkan12Properties.{name} = {int(keeps)}"
+        )
+        for feature in ("subnormal_inputs", "subnormal_results"):
+            facts[Capability(feature, scalar)] = Fact(verdict, optional, evidence)
+        for feature, measured in EXACT.items():
+            if scalar in _of(physical, measured):
+                facts[Capability(feature, scalar)] = Fact(Verdict.AVAILABLE, optional, _MEASURED)
+            else:
+                facts[Capability(feature, scalar)] = Fact(
+                    Verdict.UNKNOWN, optional, f"{_VULKAN}: precision of {feature} is not exact"
+                )
     return facts
+
+
+_MEASURED = "measured: tests/conformance agree bit for bit"
+_BOTH = frozenset({Scalar.FLOAT32, Scalar.FLOAT64})
+_LLVMPIPE = "llvmpipe"
+_NVIDIA = "NVIDIA"
+DIVISION = {_LLVMPIPE: _BOTH}  # types that round correctly, by the name of the driver
+SQUARE_ROOT = {_LLVMPIPE: _BOTH}
+FMA = {_LLVMPIPE: _BOTH}
+SUBNORMALS: dict[str, frozenset[Scalar]] = {}  # kept though nothing is promised
+WARPS = {_LLVMPIPE}  # drivers whose lanes follow the linear index in the block
+EXACT = {"division": DIVISION, "square_root": SQUARE_ROOT, "fma": FMA}
+
+
+def _of(physical: Physical, measured: Mapping[str, frozenset[Scalar]]) -> frozenset[Scalar]:
+    """What was measured on the device's driver."""
+    return measured.get(dict(physical.driver).get("driver", ""), frozenset())
+
+
+def abilities_of(physical: Physical) -> Abilities:
+    """What the emitter may use: all of it is enabled on the logical device."""
+    places = {MemSpace.GLOBAL: "Buffer", MemSpace.SHARED: "Shared"}
+    atomics = {
+        (AtomicOp.ADD, scalar, space)
+        for scalar, (space, place) in product((Scalar.FLOAT32, Scalar.FLOAT64), places.items())
+        if physical.has(ATOMIC_FLOAT, f"shader{place}Float{scalar.bits}AtomicAdd")
+    }
+    modes = frozenset(
+        (FLOAT_CONTROLS[name], int(name.rpartition("Float")[2])) for name in physical.controls
+    )
+    layouts = ("", "8BitAccess", "16BitAccess")
+    return Abilities(
+        int64=physical.has(CORE, "shaderInt64"),
+        float64=physical.has(CORE, "shaderFloat64"),
+        memory_model=physical.has(V12, "vulkanMemoryModel")
+        and physical.has(V12, "vulkanMemoryModelDeviceScope"),
+        atomics=frozenset(atomics),
+        exact_division=_of(physical, DIVISION),
+        exact_square_root=_of(physical, SQUARE_ROOT),
+        exact_fma=_of(physical, FMA),
+        float_controls=modes,
+        explicit_shared=all(
+            physical.has(EXPLICIT_LAYOUT, f"workgroupMemoryExplicitLayout{each}")
+            for each in layouts
+        ),
+    )
 
 
 def _feature_fact(physical: Physical, wanted: tuple[Feature, ...], scalar: Scalar) -> Fact:
@@ -169,5 +247,8 @@ def _warp_fact(physical: Physical) -> Fact:
         evidence = f"subgroupSupportedOperations has no {' and no '.join(missing)}"
         remedy = "launch on another device, or exchange values through shared memory"
         return Fact(Verdict.UNAVAILABLE, optional, evidence, remedy)
+    if dict(physical.driver).get("driver", "") in WARPS:
+        evidence = "measured: lanes of full subgroups follow the linear index in the block"
+        return Fact(Verdict.AVAILABLE, optional, evidence)
     evidence = "subgroupSupportedOperations; whether lanes follow the linear index is not measured"
     return Fact(Verdict.UNKNOWN, optional, evidence)

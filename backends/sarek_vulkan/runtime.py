@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from sarek_numba.codegen import cfamily
 from sarek_numba.codegen.target import Target
 from sarek_numba.errors import InvalidDimensions, SourceCompilationError
 from sarek_numba.ir.nodes import Kernel, ParamDecl
+from sarek_numba.ir.warps import uses_warps
 from sarek_numba.runtime.device import (
     BackendUnavailable,
     Bytes,
@@ -25,14 +27,15 @@ from sarek_numba.runtime.plans import Plans
 from sarek_vulkan import driver, emit, layout
 from sarek_vulkan.externals import VulkanExternals
 from sarek_vulkan.logical import Logical
-from sarek_vulkan.memory import IMPORTED, Buffer, Part, VulkanMemory, way_of
+from sarek_vulkan.buffers import IMPORTED, Buffer, Part, VulkanMemory, way_of
 from sarek_vulkan.physical import Physical, physical
 from sarek_vulkan.pipelines import Pipelines
 from sarek_vulkan.plans import VulkanPlans
 from sarek_vulkan.queues import Lane, Mark, VulkanQueues
-from sarek_vulkan.record import record_of
+from sarek_vulkan.record import abilities_of, record_of
 
 _PUSH_STAGES = 0x20
+_EMULATED = frozenset({"division", "square_root", "fma", "conversion", "integer_division"})
 
 
 class VulkanProgram:
@@ -133,7 +136,9 @@ class VulkanProgram:
             commands = batch.commands
             if self.module.spilled:
                 packed = lane.arguments(batch, packed).to_bytes(8, "little")
-            call.vkCmdBindPipeline(commands, 1, pipeline)
+            if batch.bound is not pipeline:
+                call.vkCmdBindPipeline(commands, 1, pipeline)
+                batch.bound = pipeline
             if packed:
                 pushed = driver.ffi.from_buffer(packed)
                 call.vkCmdPushConstants(
@@ -146,13 +151,14 @@ class VulkanProgram:
 class VulkanDriver:
     """One Vulkan device. Its logical device is made at the first use.
 
-    `way` is how its memory is reached (`memory.way_of`), unless a test asks for another.
+    `way` is how its memory is reached (`buffers.way_of`), unless a test asks for another.
     """
 
     def __init__(self, physical: Physical, name: str, way: str | None = None) -> None:
         self.physical = physical
         self.record: DeviceRecord = record_of(physical, name)
-        self.target: Target | None = emit.target_for(self.record)
+        self.abilities = abilities_of(physical)
+        self.target: Target | None = replace(emit.TARGET, emulates=_EMULATED)
         self.vulkan_memory = VulkanMemory(self, way or way_of(physical))
         self.memory: DeviceMemory | None = self.vulkan_memory
         self.externals: Externals | None = VulkanExternals(self)
@@ -198,7 +204,7 @@ class VulkanDriver:
         """The size that subgroups of a kernel must have, where the device can be asked for it."""
         if kernel.warp_width is None or not self.physical.chooses_subgroup:
             return None
-        return kernel.warp_width if emit.uses_subgroups(kernel) else None
+        return kernel.warp_width if uses_warps(kernel) else None
 
     def prepare(self, kernel: Kernel) -> VulkanProgram:
         """See `sarek_numba.runtime.device.Driver`; kernels of equal words share a program."""
@@ -218,9 +224,8 @@ class VulkanDriver:
         return cfamily.header(kernel) + emit.disassemble(self._emitted(legal).words)
 
     def _emitted(self, legal: Kernel) -> layout.Module:
-        assert self.target is not None
         limit = int(self.physical.limits["maxPushConstantsSize"])
-        return emit.emit(legal, self.target, limit)
+        return emit.emit(legal, self.abilities, limit)
 
     def _optimised(self, kernel: Kernel) -> Kernel:
         assert self.target is not None

@@ -20,7 +20,7 @@ from sarek_numba import errors, execute
 from sarek_numba.execute import Language
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.cache import counters
-from tests.executors import has_warps
+from tests.executors import warp_width
 
 DEVICES = [device.name for device in sarek.devices()]
 on_devices = pytest.mark.parametrize("device", DEVICES)
@@ -438,7 +438,8 @@ def test_freed_vectors_are_no_fault(device: str) -> None:
 def test_parts_of_warps(device: str, make: str) -> None:
     """A block that is no whole number of warps, where there are warps; first and later launches."""
     out, x = (MAKES[make](np.arange(64, dtype=np.int32)) for _ in range(2))
-    if not has_warps(device):
+    width = warp_width(device)
+    if width is None:
         with pytest.raises(errors.CapabilityError, match="needs warp operations"):
             shifted.launch(
                 *[MAKES[make](np.zeros(64, np.int32))] * 2, grid=1, block=64, device=device
@@ -451,10 +452,11 @@ def test_parts_of_warps(device: str, make: str) -> None:
             shifted.launch(out, x, grid=1, block=64, device=device)
         model = np.array(out)
         before = counters.launches, counters.uploads, counters.compiles
-        for block in (48, 63, (1, 33), (16, 3)):
-            with pytest.raises(errors.InvalidDimensions, match="no whole number of warps of 32"):
+        text = f"no whole number of warps of {width}"
+        for block in (width + width // 2, 2 * width - 1, (1, width + 1), (width // 2, 3)):
+            with pytest.raises(errors.InvalidDimensions, match=text):
                 shifted.launch(out, x, grid=1, block=block, device=device)
-            with pytest.raises(errors.InvalidDimensions, match="no whole number of warps of 32"):
+            with pytest.raises(errors.InvalidDimensions, match=text):
                 execute.run_vectors(device, ir, [out, x], block, 1)
         assert (counters.launches, counters.uploads, counters.compiles) == before
         assert np.array_equal(out, model)

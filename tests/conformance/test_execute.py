@@ -110,15 +110,19 @@ def test_files_that_are_none(tmp_path):
     assert execute.load_source(binary) == b"\x03\x02"
 
 
+TAKEN = {  # by backend
+    "opencl": "it takes OPENCL",
+    "cuda": "it takes CUDA, PTX",
+    "vulkan": "it takes GLSL, SPIRV",
+}
+
+
 @on_devices
 def test_languages(device):
     """A device takes what its API compiles, and says what that is."""
     assert execute.supports_language(device, Language.OPENCL) == (device in OPENCL)
     assert not execute.supports_language(device, Language.METAL)
-    backend = sarek.device(device).record.backend
-    hint = {"opencl": "it takes OPENCL", "cuda": "it takes CUDA, PTX"}.get(
-        backend, "kernels of this package alone"
-    )
+    hint = TAKEN.get(device.partition(":")[0], "kernels of this package alone")
     with pytest.raises(UnsupportedLanguage, match=hint):
         execute.run_source(device, "", Language.METAL, "k", [], 1, 1)
 

@@ -7,11 +7,11 @@ import pytest
 
 import sarek_numba as sarek
 from sarek_numba.execute import simulated_warp_width
-from tests.executors import EMULATION, device_of, executors, has_warps
+from tests.executors import EMULATION, device_of, executors, warp_width
 from tests.kernels.case import Launch
 
 TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
-EXECUTORS = [name for name in executors() if has_warps(name)]
+EXECUTORS = [name for name in executors() if warp_width(name)]
 THREADS = 128
 
 
