@@ -199,7 +199,7 @@ def check(result: int, action: str, device: str, asked: int = 0, available: int 
         raise OutOfMemory(message, asked, available)
     if result == _DEVICE_LOST:
         raise DeviceLost(message)
-    if action == "a launch":
+    if action.startswith("a launch"):
         raise LaunchFailed(message)
     raise BackendError(message)
 
@@ -270,7 +270,9 @@ def listed(function: Any, type: str, *arguments: Any) -> Any:
         found = ffi.new(f"{type}[]", int(count[0]))
         result = function(*arguments, count, found) or 0
         if result != INCOMPLETE:
-            return found if count[0] == len(found) else ffi.new(f"{type}[]", list(found)[: count[0]])
+            return (
+                found if count[0] == len(found) else ffi.new(f"{type}[]", list(found)[: count[0]])
+            )
 
 
 def _listen(made: Any) -> None:
@@ -294,7 +296,9 @@ def _listen(made: Any) -> None:
         pfnUserCallback=callback,
     )
     create = instance_function(made, "vkCreateDebugUtilsMessengerEXT")
-    check(create(made, info, ffi.NULL, ffi.new("VkDebugUtilsMessengerEXT *")), "listening", "Vulkan")
+    check(
+        create(made, info, ffi.NULL, ffi.new("VkDebugUtilsMessengerEXT *")), "listening", "Vulkan"
+    )
 
 
 def instance_function(made: Any, name: str) -> Any:
@@ -305,7 +309,9 @@ def instance_function(made: Any, name: str) -> Any:
 def physical_devices() -> list[Any]:
     """Handles of all devices, as the loader lists them. Raises BackendUnavailable if none."""
     with _lock:
-        found = list(listed(lib_or_load().vkEnumeratePhysicalDevices, "VkPhysicalDevice", instance()))
+        found = list(
+            listed(lib_or_load().vkEnumeratePhysicalDevices, "VkPhysicalDevice", instance())
+        )
     if not found:
         raise BackendUnavailable(
             "the Vulkan loader finds no driver; apt-get install mesa-vulkan-drivers"

@@ -25,7 +25,7 @@ from sarek_numba.runtime.languages import Language
 from sarek_vulkan import driver, foreign
 from sarek_vulkan.foreign import Foreign
 from sarek_vulkan.layout import SHARED_CONSTANT
-from sarek_vulkan.buffers import Buffer, Part, Span
+from sarek_vulkan.memory import Buffer, Part, Span
 from sarek_vulkan.pipelines import Pipelines
 from sarek_vulkan.queues import Batch, Lane, Mark
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sarek_vulkan.runtime import VulkanDriver
 
 _ENTRY_OF_GLSL = "main"
-_COMPILERS = {  # of GLSL: the arguments before and behind the names of the output and the input
+_COMPILERS = {  # of GLSL: the arguments before the names of the output and the input
     "glslangValidator": ("-V", "--target-env", "vulkan1.2", "-S", "comp", "-o"),
     "glslc": ("--target-env=vulkan1.2", "-fshader-stage=compute", "-o"),
 }
@@ -104,11 +104,9 @@ def _compiled(text: str, name: str) -> bytes:
         raise InvalidArgument(
             f"the source has no kernel '{name}'\n  hint: a kernel in GLSL is called main"
         )
-    for program, arguments in _COMPILERS.items():
-        path = _tool(program)
-        if path is not None:
-            break
-    else:
+    found = ((program, path) for program in _COMPILERS if (path := _tool(program)) is not None)
+    program, path = next(found, ("", ""))
+    if not path:
         raise UnsupportedLanguage(
             "GLSL needs an installed glslangValidator or glslc (shaderc), and there is none\n"
             "  hint: apt-get install glslang-tools, or give the kernel as SPIR-V"
@@ -117,7 +115,7 @@ def _compiled(text: str, name: str) -> bytes:
         source, made = Path(folder, "kernel.comp"), Path(folder, "kernel.spv")
         source.write_text(text, encoding="utf-8")
         done = subprocess.run(
-            [path, *arguments, str(made), str(source)],
+            [path, *_COMPILERS[program], str(made), str(source)],
             capture_output=True,
             text=True,
             timeout=_LONGEST,
@@ -205,7 +203,10 @@ class VulkanExternal:
         pipeline = self._pipeline(block, shared_bytes)
         memory = [a for a in arguments if isinstance(a, Buffer | Part)]
         numbers = [a for a in arguments if not isinstance(a, Buffer | Part)]
-        bound, referenced = memory[: len(self._module.bindings)], memory[len(self._module.bindings) :]
+        bound, referenced = (
+            memory[: len(self._module.bindings)],
+            memory[len(self._module.bindings) :],
+        )
         self._check_ranges(bound)
         pushed = self._pushed(referenced, numbers)
         logical = handle.logical
@@ -226,7 +227,7 @@ class VulkanExternal:
                     commands, self._pipelines.layout, 0x20, 0, len(pushed), data
                 )
             call.vkCmdDispatch(commands, *grid)
-            mark = handle.end(batch, copies)
+            mark = handle.end(batch, copies, self._name)
             for copy in copies:
                 mark = copy.return_to(handle) or mark
             return mark
@@ -271,9 +272,7 @@ class VulkanExternal:
         batch.kept.append(_Return(self, pool, sets))
         infos = ffi.new("VkDescriptorBufferInfo[]", len(spans))
         writes = ffi.new("VkWriteDescriptorSet[]", len(spans))
-        for k, (span, (set, binding)) in enumerate(
-            zip(spans, self._module.bindings, strict=True)
-        ):
+        for k, (span, (set, binding)) in enumerate(zip(spans, self._module.bindings, strict=True)):
             infos[k].buffer, infos[k].offset = span.buffer, span.offset
             infos[k].range = max(4, span.size)
             write = driver.make(
@@ -377,4 +376,3 @@ class _Aligned:
     def return_to(self, lane: Lane) -> Mark | None:
         """Bring the copy back."""
         return None if self._copy is None else lane.record_copy(self._copy, self._whole, self)
-

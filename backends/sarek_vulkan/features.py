@@ -80,7 +80,9 @@ OPTIONAL = (
     Feature(ATOMIC_FLOAT, "shaderSharedFloat64Atomics"),
     Feature(ATOMIC_FLOAT2, "shaderBufferFloat32AtomicMinMax", ("AtomicFloat32MinMaxEXT",)),
     Feature(ATOMIC_FLOAT2, "shaderSharedFloat32AtomicMinMax"),
-    Feature(EXPLICIT_LAYOUT, "workgroupMemoryExplicitLayout", ("WorkgroupMemoryExplicitLayoutKHR",)),
+    Feature(
+        EXPLICIT_LAYOUT, "workgroupMemoryExplicitLayout", ("WorkgroupMemoryExplicitLayoutKHR",)
+    ),
     Feature(
         EXPLICIT_LAYOUT,
         "workgroupMemoryExplicitLayoutScalarBlockLayout",

@@ -241,7 +241,8 @@ def _bindings(reader: _Reader, name: str) -> tuple[tuple[int, int], ...]:
         is_block = _BUFFER_BLOCK in reader.decorations.get(_pointee(reader, pointer), {})
         if storage != _STORAGE_BUFFER and not (storage == _UNIFORM and is_block):
             raise InvalidArgument(
-                f"kernel '{name}' has images, samplers or uniform buffers, which no argument fills\n"
+                f"kernel '{name}' has images, samplers or uniform buffers, and none of these is an "
+                "argument\n"
                 "  hint: storage buffers take arrays, push constants numbers"
             )
         if _BINDING not in decorations:

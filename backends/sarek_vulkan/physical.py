@@ -169,7 +169,9 @@ def _features(handle: Any, extensions: frozenset[str]) -> frozenset[Feature]:
     chain = driver.chained(["VkPhysicalDeviceFeatures2", *names])
     driver.lib.vkGetPhysicalDeviceFeatures2(handle, chain["VkPhysicalDeviceFeatures2"])
     chain[CORE] = chain["VkPhysicalDeviceFeatures2"].features
-    return frozenset(f for f in ALL if f.structure in chain and getattr(chain[f.structure], f.field))
+    return frozenset(
+        f for f in ALL if f.structure in chain and getattr(chain[f.structure], f.field)
+    )
 
 
 def _properties(handle: Any, extensions: frozenset[str]) -> dict[str, Any]:
@@ -233,7 +235,9 @@ def _family(handle: Any) -> Family | None:
         driver.lib.vkGetPhysicalDeviceQueueFamilyProperties, "VkQueueFamilyProperties", handle
     )
     computing = [
-        (bool(each.queueFlags & 0x1), k) for k, each in enumerate(found) if each.queueFlags & COMPUTE
+        (bool(each.queueFlags & 0x1), k)
+        for k, each in enumerate(found)
+        if each.queueFlags & COMPUTE
     ]
     if not computing:
         return None

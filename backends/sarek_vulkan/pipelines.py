@@ -1,4 +1,4 @@
-"""Compute pipelines of one module, and what the driver's compiler made of it for later processes."""
+"""Pipelines of one module; what the driver's compiler made is kept for later processes."""
 
 from __future__ import annotations
 

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 from sarek_numba.errors import BackendError
 from sarek_vulkan import driver
 from sarek_vulkan.logical import Block, Logical, VulkanQueue
-from sarek_vulkan.buffers import Span
+from sarek_vulkan.memory import Span
 
 if TYPE_CHECKING:
     from sarek_vulkan.runtime import VulkanDriver
 
+_NAMED = 4  # kernels that an error names
 _QUERIES = 256  # times of one command buffer
 _POLL_NS = 100_000_000  # after which waiting looks for interrupts
 _COMPUTE, _TRANSFER, _HOST, _ALL = 0x800, 0x1000, 0x4000, 0x10000  # stages of a pipeline
@@ -73,6 +74,7 @@ class Batch:
     used: bool = False  # is there a command that the next one waits for?
     queries: int = 0
     bound: Any = None  # the pipeline
+    names: list[str] = field(default_factory=list)  # of its kernels
     mark: Mark | None = None
     times: Times | None = None
     kept: list[Any] = field(default_factory=list)
@@ -145,8 +147,9 @@ class Lane:
             self._stamp(batch)
         return batch
 
-    def end(self, batch: Batch, kept: Any = None) -> Mark:
-        """The mark of the command that was recorded. The lock is held."""
+    def end(self, batch: Batch, kept: Any = None, name: str = "a copy") -> Mark:
+        """The mark of the command that was recorded, of a kernel's name. The lock is held."""
+        batch.names.append(name)
         if kept is not None:
             batch.kept.append(kept)
         if not self._timed:
@@ -177,6 +180,7 @@ class Lane:
         self._value += 1
         batch.value = self._value
         batch.used, batch.queries, batch.mark, batch.bound = False, 0, None, None
+        batch.names.clear()
         batch.argument_block = batch.argument_bytes = 0
         if self._timed:
             self._call.vkCmdResetQueryPool(batch.commands, batch.pool, 0, _QUERIES)
@@ -326,7 +330,7 @@ class Lane:
         self._submitted = batch.value
         if result != -4 and self._counted() == batch.value - 1:
             self._call.vkSignalSemaphore(self.logical.handle, signal)
-        self.logical.check(result, "a launch")
+        self.logical.check(result, _action(batch))
 
     # --- waiting ----------------------------------------------------------------------------------
 
@@ -364,7 +368,10 @@ class Lane:
                 result = self._call.vkWaitSemaphores(self.logical.handle, info, _POLL_NS)
                 if result != driver.TIMEOUT:
                     break
-            self.logical.check(result, "a launch")
+            if result < 0:
+                with self.lock:
+                    batches = [each for each in self._flying if each.value >= value]
+                self.logical.check(result, _action(*batches[:1]))
             self._done = max(self._done, value)
         with self.lock:
             self._reclaim(self._done)
@@ -404,6 +411,15 @@ class Lane:
             raise BackendError(f"the queues of {self.logical.name} keep no times")
         ticks = mark.times.ticks[which] & ((1 << bits) - 1)
         return float(ticks * limits["timestampPeriod"])
+
+
+def _action(*batches: Batch) -> str:
+    """What failed, in words: the kernels of a command buffer."""
+    names = list(dict.fromkeys(name for batch in batches for name in batch.names))
+    if not names:
+        return "a launch"
+    shown = ", ".join(f"'{name}'" for name in names[:_NAMED])
+    return f"a launch of {shown}" + (f" and {len(names) - _NAMED} more" if names[_NAMED:] else "")
 
 
 class _Objects:

@@ -123,9 +123,7 @@ def facts_of(physical: Physical) -> dict[Capability, Fact]:
         facts[Capability("storage", scalar)] = _feature_fact(physical, wanted, scalar)
     for scalar, wanted in ARITHMETIC.items():
         facts[Capability("arithmetic", scalar)] = _feature_fact(physical, wanted, scalar)
-    for op, scalar, space in product(
-        AtomicOp, _ATOMIC_SCALARS, (MemSpace.GLOBAL, MemSpace.SHARED)
-    ):
+    for op, scalar, space in product(AtomicOp, _ATOMIC_SCALARS, (MemSpace.GLOBAL, MemSpace.SHARED)):
         if not (scalar.is_float and op in _INTEGER_ONLY):
             facts[Capability("atomic", scalar, op, space)] = _atomic_fact(physical, scalar, space)
     return facts | _promise_facts(physical) | host_facts(_QUEUES)

@@ -27,7 +27,7 @@ from sarek_numba.runtime.plans import Plans
 from sarek_vulkan import driver, emit, layout
 from sarek_vulkan.externals import VulkanExternals
 from sarek_vulkan.logical import Logical
-from sarek_vulkan.buffers import IMPORTED, Buffer, Part, VulkanMemory, way_of
+from sarek_vulkan.memory import IMPORTED, Buffer, Part, VulkanMemory, way_of
 from sarek_vulkan.physical import Physical, physical
 from sarek_vulkan.pipelines import Pipelines
 from sarek_vulkan.plans import VulkanPlans
@@ -145,13 +145,13 @@ class VulkanProgram:
                     commands, self.pipelines.layout, _PUSH_STAGES, 0, len(packed), pushed
                 )
             call.vkCmdDispatch(commands, *grid)
-            return lane.end(batch)
+            return lane.end(batch, name=self.name)
 
 
 class VulkanDriver:
     """One Vulkan device. Its logical device is made at the first use.
 
-    `way` is how its memory is reached (`buffers.way_of`), unless a test asks for another.
+    `way` is how its memory is reached (`memory.way_of`), unless a test asks for another.
     """
 
     def __init__(self, physical: Physical, name: str, way: str | None = None) -> None:

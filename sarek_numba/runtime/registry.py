@@ -41,7 +41,6 @@ ORDER = ("cuda", "hip", "opencl", "vulkan", "metal", "native", "interpreter")
 FIRST_PARTY = {
     "cuda": "sarek_cuda",
     "opencl": "sarek_opencl",
-    "vulkan": "sarek_vulkan",
     "native": "sarek_native",
     "interpreter": "sarek_interp",
 }

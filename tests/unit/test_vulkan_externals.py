@@ -21,9 +21,8 @@ from sarek_numba.errors import (
     UnsupportedLanguage,
 )
 from sarek_numba.execute import Language
+from tests.unit.vulkan_kit import on_every_vulkan, on_vulkan
 
-DEVICES = [device.name for device in sarek.devices() if device.name.startswith("vulkan")]
-on_vulkan = pytest.mark.parametrize("device", DEVICES)
 needs_compiler = pytest.mark.skipif(
     shutil.which("glslangValidator") is None and shutil.which("glslc") is None,
     reason="no compiler of GLSL is installed",
@@ -92,9 +91,7 @@ def assembled(tmp_path: Path, text: str = ADD_ONE) -> bytes:
     tool = shutil.which("spirv-as") or pytest.skip("spirv-as is not installed")
     source, made = tmp_path / "kernel.spvasm", tmp_path / "kernel.spv"
     source.write_text(text)
-    subprocess.run(
-        [tool, "--target-env", "spv1.3", str(source), "-o", str(made)], check=True
-    )
+    subprocess.run([tool, "--target-env", "spv1.3", str(source), "-o", str(made)], check=True)
     return made.read_bytes()
 
 
@@ -104,7 +101,7 @@ def words(tmp_path):
 
 
 @needs_compiler
-@on_vulkan
+@on_every_vulkan
 @pytest.mark.parametrize("make", [np.array, sarek.vector])
 def test_glsl_with_bindings(device, make):
     """Arrays fill storage buffers by set and binding, numbers the push constants."""
@@ -115,7 +112,7 @@ def test_glsl_with_bindings(device, make):
 
 
 @needs_compiler
-@on_vulkan
+@on_every_vulkan
 def test_glsl_with_buffer_references(device):
     """A reference in the push constants takes an array, wherever a part of it begins."""
     y, x = sarek.ones(100, np.float32), sarek.vector(np.arange(100, dtype=np.float32))
@@ -128,7 +125,7 @@ def test_glsl_with_buffer_references(device):
     assert (y == expected).all()
 
 
-@on_vulkan
+@on_every_vulkan
 @pytest.mark.parametrize("make", [np.array, sarek.vector])
 def test_spirv_on_parts_that_no_descriptor_can_begin_at(device, make, words):
     """Bytes at no multiple of the device's alignment are copied and brought back."""
@@ -144,10 +141,10 @@ def test_spirv_on_parts_that_no_descriptor_can_begin_at(device, make, words):
     assert (data == expected).all()
 
 
-@on_vulkan
+@on_every_vulkan
 def test_on_a_stream(device, words):
     """Launches on a stream are in order."""
-    stream, data = sarek.device(device).stream(), sarek.zeros(8, np.int32)
+    stream, data = device.stream(), sarek.zeros(8, np.int32)
     for _ in range(50):
         execute.run_source(
             device, words, Language.SPIRV, "add_one", [data], 4, 2, inject_lengths=False,

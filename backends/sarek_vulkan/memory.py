@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sarek_numba.errors import OutOfMemory
 from sarek_numba.runtime.allocator import Allocator
 from sarek_numba.runtime.device import Bytes
+from sarek_numba.runtime.pinned import PinnedMemory
 from sarek_vulkan import driver
 from sarek_vulkan.logical import MAPPED, Block, Logical
 from sarek_vulkan.physical import DEVICE_LOCAL, HOST_MEMORY, HOST_VISIBLE, Physical
@@ -187,6 +188,10 @@ class VulkanMemory:
         self._owner = owner
         self.way = way
         self.allocator = None if way == IMPORTED else Allocator(self._allocate, self._release)
+        self.pinned: PinnedMemory | None = (
+            PinnedMemory(self._allocate_pinned, self._release_pinned) if way == STAGED else None
+        )
+        self._pinned: dict[int, Block] = {}
         self._made: Spans | None = None
         self._empty: Span | None = None
         self._lock = threading.RLock()
@@ -209,6 +214,23 @@ class VulkanMemory:
 
     def _release(self, span: Span) -> None:
         self._spans.release(span)
+
+    def _allocate_pinned(self, size: int) -> tuple[int, Block]:
+        """Memory of the host's that the device copies to and from without a chunk between."""
+        block = self._owner.logical.staging(size)
+        self._pinned[block.mapped] = block
+        return block.mapped, block
+
+    def _release_pinned(self, block: Block) -> None:
+        del self._pinned[block.mapped]
+        self._owner.logical.free(block)
+
+    def _pinned_block(self, address: int) -> Block | None:
+        """The page-locked memory that host bytes lie in, if they lie in any."""
+        for start, block in list(self._pinned.items()):
+            if start <= address < start + block.size:
+                return block
+        return None
 
     def hold(self, memory: Bytes) -> Buffer:
         """The host's pages, or a span of the device's memory."""
@@ -241,6 +263,8 @@ class VulkanMemory:
         if self.way == SHARED:
             _move(self._mapped(buffer, first), source, last - first)
             return
+        if self._copied_directly(buffer, source, first, last, to_device=True):
+            return
         with self._lock:
             lane = self._owner.transfers
             for at in range(first, last, _CHUNK):
@@ -259,6 +283,8 @@ class VulkanMemory:
         if self.way == SHARED:
             _move(target, self._mapped(buffer, first), last - first)
             return
+        if self._copied_directly(buffer, target, first, last, to_device=False):
+            return
         with self._lock:
             lane = self._owner.transfers
             begun: list[tuple[_Chunk, int, int]] = []
@@ -271,6 +297,18 @@ class VulkanMemory:
                 begun.append((chunk, at, size))
             for each in begun:
                 self._finish(target - first, *each)
+
+    def _copied_directly(
+        self, buffer: Buffer, address: int, first: int, last: int, *, to_device: bool
+    ) -> bool:
+        """Copy between page-locked memory and the device, if the host's bytes lie there."""
+        block = self._pinned_block(address) if self._pinned else None
+        if block is None:
+            return False
+        lane, offset = self._owner.transfers, address - block.mapped
+        size = last - first
+        lane.wait(lane.copy(block, offset, buffer.span, first, size, to_device=to_device))
+        return True
 
     def _finish(self, target: int, chunk: _Chunk, at: int, size: int) -> None:
         self._owner.transfers.wait(chunk.mark)
