@@ -1,23 +1,25 @@
 #!/usr/bin/env bash
 # System packages that the tests need. The software OpenCL drivers come as Python packages, so the one
-# thing to look for is the OpenCL loader's own needs: a C++ runtime and libnuma on some systems. g++
-# compiles texts of devices that are not here for the CPU, clang for AMD's (tests/toolchains).
+# thing to look for there is a C++ runtime. Vulkan has no such packages: its loader, a driver that
+# needs no GPU, the validation layer and a compiler of GLSL are the system's. g++ compiles texts of
+# devices that are not here for the CPU, clang for AMD's (tests/toolchains).
 set -eu
-missing=()
 packages=()
-command -v g++ >/dev/null || { missing+=(g++); packages+=(g++); }
-command -v clang-19 >/dev/null || { missing+=(clang-19); packages+=(clang-19); }
-for library in libstdc++.so.6; do
-    ldconfig -p 2>/dev/null | grep -q "$library" || { missing+=("$library"); packages+=(libstdc++6); }
-done
-if [ ${#missing[@]} -eq 0 ]; then
+command -v g++ >/dev/null || packages+=(g++)
+command -v clang-19 >/dev/null || packages+=(clang-19)
+ldconfig -p 2>/dev/null | grep -q libstdc++.so.6 || packages+=(libstdc++6)
+ldconfig -p 2>/dev/null | grep -q libvulkan.so.1 || packages+=(libvulkan1)
+compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || packages+=(mesa-vulkan-drivers)
+compgen -G '/usr/share/vulkan/explicit_layer.d/*validation*.json' >/dev/null || packages+=(vulkan-validationlayers)
+command -v glslangValidator >/dev/null || command -v glslc >/dev/null || packages+=(glslang-tools)
+if [ ${#packages[@]} -eq 0 ]; then
     echo "system: nothing to install"
 elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "system: installing ${packages[*]} (for ${missing[*]})"
+    echo "system: installing ${packages[*]}"
     apt-get update -qq
-    for package in "${packages[@]}"; do # older systems have no clang 19; what needs it is skipped
-        apt-get install -y -qq "$package" || echo "system: $package cannot be installed"
+    for package in "${packages[@]}"; do # one that this system does not know keeps no other away
+        apt-get install -y -qq "$package" || echo "system: $package cannot be installed here"
     done
 else
-    echo "system: skipped, not root or no apt-get: ${missing[*]} missing, OpenCL devices and the shim of the tests may be absent"
+    echo "system: skipped, not root or no apt-get: ${packages[*]} missing, devices and the shim of the tests may be absent"
 fi
