@@ -285,6 +285,7 @@ class Lane:
                 commands, _DEVICE_WORK, _HOST, 0, 1, self._for_host, 0, null, 0, null
             )
             behind, self._behind = self._behind, {}
+            batch.kept.extend(behind)  # their semaphores are waited for until it is done
             result = self._call.vkEndCommandBuffer(commands)
             if result >= 0:
                 result = self._submitted_now(batch, behind)
