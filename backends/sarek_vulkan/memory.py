@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from bisect import insort
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -194,6 +195,7 @@ class VulkanMemory:
         self._pinned: dict[int, Block] = {}
         self._made: Spans | None = None
         self._empty: Span | None = None
+        self._ended: deque[Span] = deque()
         self._lock = threading.RLock()
         self._ring: list[_Chunk] = []
 
@@ -332,11 +334,13 @@ class VulkanMemory:
 
     def temporary(self, size: int) -> Span:
         """Room for a copy of some bytes. Raises OutOfMemory."""
+        while self._ended:
+            self._spans.release(self._ended.popleft())
         return self._spans.allocate(size)
 
     def end_temporary(self, span: Span) -> None:
-        """Give such room up."""
-        self._spans.release(span)
+        """Give such room up; finalizers do, which may not wait for a lock."""
+        self._ended.append(span)
 
     def part(self, buffer: Buffer, first: int, last: int, *, written: bool) -> Part:
         """An address within the buffer."""
