@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sarek_numba.runtime.cache import compiled_launches
-from sarek_numba.runtime.plans import ArrayCheck, Attempt, Memory, Plan
+from sarek_numba.runtime.plans import Acceptors, ArrayCheck, Attempt, Memory, Plan
 from sarek_numba.runtime.registry import acceptors
 from sarek_numba.runtime.storage import Access, ready_key
 from sarek_numba.runtime.window import Window, hide, window_for
@@ -55,7 +55,7 @@ class VulkanPlans:
         accept, accept_alone = (machine.acceptor(plan, key) for key in keys)
         if accept is None or accept_alone is None or 0 in (*plan.grid, *plan.block):
             return None
-        return _attempt(_Launches(self._owner, plan), window, accept, accept_alone), None
+        return _attempt(_Launches(self._owner, plan, machine), window, accept, accept_alone), None
 
 
 class _Ready:
@@ -70,7 +70,8 @@ class _Ready:
 class _Launches:
     """The pipeline of a plan, and the arguments of its launches that live."""
 
-    def __init__(self, owner: VulkanDriver, plan: Plan) -> None:
+    def __init__(self, owner: VulkanDriver, plan: Plan, machine: Acceptors) -> None:
+        self._machine = machine  # whose code the attempt calls, as long as there is one
         program: VulkanProgram = plan.program  # type: ignore[assignment] # one of this driver
         self.owner = owner
         self.program = program
