@@ -4,21 +4,21 @@ All calls go through `Api`, so that tests put host memory and a host compiler in
 Only this module sees `cuda.bindings`. Nothing is loaded before `api()`.
 
 Contexts are the primary ones, which Numba, CuPy and PyTorch share: pointers of theirs are good
-here. A thread that has no context gets it for good; one that has another gets ours for the duration
-of a call.
+here.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from sarek_numba.errors import BackendError, DeviceLost, LaunchFailed, OutOfMemory
-from sarek_numba.runtime.cache import clear_launch_cache
+from sarek_numba.runtime.cudalike.access import Access, check, failure
+from sarek_numba.runtime.cudalike.api import ApiError, Framework, ImageError
 from sarek_numba.runtime.device import BackendUnavailable
+
+__all__ = ["Access", "Api", "CudaError", "ImageError", "api", "check", "failure", "opened", "use"]
 
 INSTALL = "pip install 'sarek-numba[cuda]'"
 LOG_BYTES = 16384  # of the driver's compiler; what is longer is cut
@@ -45,22 +45,11 @@ STICKY = {  # after these nothing works in the context: CUDA driver API, CUresul
 }
 
 
-class CudaError(Exception):
+CUDA = Framework("CUDA", OUT_OF_MEMORY, NOT_FOUND, OUT_OF_RESOURCES, STICKY)
+
+
+class CudaError(ApiError):
     """A status of a call that is no success."""
-
-    def __init__(self, code: int, name: str, text: str = "") -> None:
-        self.code = code
-        self.name = name
-        super().__init__(f"{name} ({text})" if text else name)
-
-
-class ImageError(Exception):
-    """A module that the driver does not take, with its log."""
-
-    def __init__(self, error: CudaError, log: str) -> None:
-        self.error = error
-        self.log = log
-        super().__init__(str(error))
 
 
 class Api:
@@ -69,6 +58,8 @@ class Api:
     Devices, modules, functions, streams and events are the API's objects; contexts and addresses of
     memory are numbers.
     """
+
+    framework = CUDA
 
     def __init__(self, cuda: Any, nvrtc: Any) -> None:
         self._cuda = cuda
@@ -387,134 +378,4 @@ def shown(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
-# --- forked processes -----------------------------------------------------------------------------
-
-_is_lost = False
-
-
-def _after_fork() -> None:
-    """The driver does not work in a child: every launch is to find that out."""
-    global _is_lost
-    _is_lost = _api is not None
-    if _is_lost:
-        clear_launch_cache()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-# --- one device -----------------------------------------------------------------------------------
-
-
-class Access:
-    """The context of one device. As a context manager it is that of the thread meanwhile.
-
-    `lost` is what took the device away, in words.
-    """
-
-    def __init__(self, api: Api, device: Any, name: str) -> None:
-        self.api = api
-        self.device = device
-        self.name = name
-        self.launch = api.launch
-        self.lost: str | None = None
-        self._context = 0
-        self._opening = threading.RLock()
-
-    def refuse_lost(self) -> None:
-        """Raise DeviceLost where nothing works any more."""
-        if _is_lost:
-            raise DeviceLost(
-                f"{self.name} was opened before this process was forked, and CUDA does not work in "
-                "forked processes\n"
-                '  hint: multiprocessing.set_start_method("spawn"), or launch on the device '
-                "'native'"
-            )
-        if self.lost is not None:
-            raise DeviceLost(self.lost)
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether nothing works any more."""
-        return _is_lost or self.lost is not None
-
-    @property
-    def context(self) -> int:
-        """The primary context."""
-        if not self._context:
-            with self._opening:
-                if not self._context:
-                    self._context = self.api.primary_context(self.device)
-        return self._context
-
-    def enter(self) -> bool:
-        """Have the thread use the context; whether `leave` has to be called."""
-        context, api = self.context, self.api
-        current = api.current_context()
-        if current == context:
-            return False
-        if not current:
-            api.set_context(context)
-            return False
-        api.push_context(context)
-        return True
-
-    def leave(self) -> None:
-        """Have the thread use the context that it used before."""
-        self.api.pop_context()
-
-
-class check:  # noqa: N801 # it is used as a function
-    """Turn an error of the driver during `action` into the error of this package; bytes `asked`.
-
-    The device's context is that of the thread meanwhile.
-    """
-
-    __slots__ = ("_access", "_action", "_asked", "_pushed")
-
-    def __init__(self, action: str, access: Access, asked: int = 0) -> None:
-        self._action = action
-        self._access = access
-        self._asked = asked
-        self._pushed = False
-
-    def __enter__(self) -> None:
-        self._access.refuse_lost()
-        try:
-            self._pushed = self._access.enter()
-        except CudaError as error:
-            raise failure(error, "opening a context", self._access) from error
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        try:
-            if isinstance(error, CudaError):
-                raise failure(error, self._action, self._access, self._asked) from error
-        finally:
-            if self._pushed:
-                self._access.leave()
-
-
-def failure(error: CudaError, action: str, access: Access, asked: int = 0) -> BackendError:
-    """The error of this package for an error of the driver."""
-    message = f"{action} on {access.name} failed: {error}"
-    if error.code in STICKY:
-        if access.lost is None:
-            access.lost = (
-                f"{access.name} was lost: {action} failed with {error.name}: {STICKY[error.code]}; "
-                "nothing of CUDA works in this process any more\n"
-                "  hint: run the launch on the device 'interpreter', which says what is wrong with "
-                "it; then start the program again"
-            )
-        return DeviceLost(access.lost)
-    if error.code == OUT_OF_MEMORY:
-        free = _free(access)
-        return OutOfMemory(f"{message}: {asked} bytes, and {free} are free", asked, free)
-    return LaunchFailed(message) if "launch" in action else BackendError(message)
-
-
-def _free(access: Access) -> int:
-    try:
-        return access.api.free_memory()
-    except CudaError:
-        return 0
+CUDA.watch_forks(lambda: _api is not None)

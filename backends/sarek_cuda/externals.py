@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sarek_cuda import driver
-from sarek_cuda.memory import Held, Part
-from sarek_cuda.queues import Mark, Stream
 from sarek_cuda.record import options_for
 from sarek_numba.errors import ArgumentTypeError, InvalidArgument
+from sarek_numba.runtime.cudalike.memory import Held, Part
+from sarek_numba.runtime.cudalike.queues import Mark, Stream
 from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.languages import Language
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sarek_cuda import driver
-from sarek_cuda.memory import addresses_of
-from sarek_cuda.queues import Mark
 from sarek_numba.runtime.cache import compiled_launches
+from sarek_numba.runtime.cudalike.memory import addresses_of
+from sarek_numba.runtime.cudalike.queues import Mark
 from sarek_numba.runtime.plans import ArrayCheck, Attempt, Memory, Plan
 from sarek_numba.runtime.registry import acceptors
 from sarek_numba.runtime.storage import Access, ready_key
@@ -27,8 +27,8 @@ from sarek_numba.runtime.window import Window, hide, window_for
 from sarek_numba.runtime.work import Work, WorkQueue
 
 if TYPE_CHECKING:
-    from sarek_cuda.queues import Stream
     from sarek_cuda.runtime import CudaDriver, CudaProgram
+    from sarek_numba.runtime.cudalike.queues import Stream
 
 _MOST_KEPT = 256  # argument lists of one plan
 _MOST_IN_BATCH = 64  # launches that begin at once

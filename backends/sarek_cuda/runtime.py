@@ -9,9 +9,7 @@ from typing import Any
 from sarek_cuda import driver
 from sarek_cuda.dialect import DIALECT
 from sarek_cuda.externals import CudaExternals
-from sarek_cuda.memory import CudaMemory, Held, packed
 from sarek_cuda.plans import CudaPlans
-from sarek_cuda.queues import CudaQueues, Mark, Stream
 from sarek_cuda.record import (
     STATIC_SHARED_BYTES,
     architecture_for,
@@ -26,6 +24,8 @@ from sarek_numba.codegen.target import Target
 from sarek_numba.errors import BackendError, InvalidDimensions, SourceCompilationError
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.runtime import disk
+from sarek_numba.runtime.cudalike.memory import AddressMemory, Held, packed
+from sarek_numba.runtime.cudalike.queues import Mark, Stream, StreamQueues
 from sarek_numba.runtime.device import (
     BackendUnavailable,
     Bytes,
@@ -164,6 +164,7 @@ class CudaDriver:
     """One CUDA device. Its context and streams are made at the first use."""
 
     def __init__(self, api: driver.Api, device: Any, name: str) -> None:
+        self.api = api
         self.access = driver.Access(api, device, name)
         self.architecture = architecture_for(capability_of(api, device), api.architectures())
         self.record: DeviceRecord = record_of(api, device, name)
@@ -171,10 +172,10 @@ class CudaDriver:
             name="cuda", address_bits=32, shuffles_only=True, framework=DIALECT.framework
         )
         self.options = options_for(self.architecture)
-        self._memory = CudaMemory(self)
+        self._memory = AddressMemory(self)
         self.memory: DeviceMemory | None = self._memory
         self.externals: Externals | None = CudaExternals(self)
-        self.streams = CudaQueues(self)
+        self.streams = StreamQueues(self)
         self.queues: Queues | None = self.streams
         self.plans: Plans | None = CudaPlans(self)
         self._programs: dict[str, CudaProgram] = {}
@@ -236,7 +237,7 @@ class CudaDriver:
                 disk.drop("cuda", key)
         name = self.record.name
         with self._compiling:  # NVRTC is safe among threads; two would do the same
-            code, log = self.access.api.compile(source, options, ptx=self.architecture.ptx)
+            code, log = self.api.compile(source, options, ptx=self.architecture.ptx)
         if not code:
             raise SourceCompilationError(f"NVRTC rejects the program for {name}", source, log)
         disk.save("cuda", key, code)

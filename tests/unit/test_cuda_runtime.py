@@ -94,7 +94,7 @@ def _public(kind: type) -> set[str]:
 
 def test_the_fake_has_every_call() -> None:
     """None of the fake's calls reaches a driver."""
-    assert _public(driver.Api) - _public(FakeApi) == {"check"}
+    assert _public(driver.Api) - _public(FakeApi) == {"check", "framework"}
 
 
 def test_every_name_exists_in_the_bindings() -> None:
@@ -581,7 +581,7 @@ def test_forked_process(device: Device, monkeypatch: pytest.MonkeyPatch) -> None
     out, x = pair()
     launch(device, out, x)
     assert (out == NUMBERS).all()
-    monkeypatch.setattr(driver, "_is_lost", True)
+    monkeypatch.setattr(driver.CUDA, "forked", True)
     for _ in range(2):
         with pytest.raises(errors.DeviceLost, match=r"opened before .* forked[^!]*spawn"):
             launch(device, *pair())

@@ -1,4 +1,4 @@
-"""Streams of a CUDA device, and marks of what they were given.
+"""Streams of a device, and marks of what they were given.
 
 Most launches get no event, which costs as much as a third of a launch: the default queue counts
 them, and an event is recorded when somebody asks, behind all that the stream was given by then. A
@@ -13,15 +13,16 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from sarek_cuda import driver
 from sarek_numba.runtime import telemetry
+from sarek_numba.runtime.cudalike.access import check, failure
+from sarek_numba.runtime.cudalike.api import Api, ApiError
 
 if TYPE_CHECKING:
-    from sarek_cuda.runtime import CudaDriver
+    from sarek_numba.runtime.cudalike.owner import Owner
 
 
 class Stream:
-    """A stream of CUDA, and how far it is.
+    """A stream of the driver, and how far it is.
 
     A number is taken after the work was given, so an event that is recorded later is behind all
     work of numbers that were taken before. `given` is one of the last of them, not always the last.
@@ -48,7 +49,7 @@ class Stream:
         number = self.given = next(self._numbers)
         return number
 
-    def probe(self, api: driver.Api, number: int) -> Any:
+    def probe(self, api: Api, number: int) -> Any:
         """The event, behind the work of a number."""
         with self._lock:
             if self._probed < number:
@@ -57,7 +58,7 @@ class Stream:
                 self._probed = reached
             return self._event
 
-    def has_done(self, api: driver.Api, number: int) -> bool:
+    def has_done(self, api: Api, number: int) -> bool:
         """Whether the work of a number is done."""
         for _ in range(2):  # the event as it is, then one for the number
             if self.done >= number:
@@ -77,7 +78,7 @@ class Stream:
         with self._lock:
             self.done = max(self.done, number)
 
-    def wait(self, api: driver.Api, number: int) -> None:
+    def wait(self, api: Api, number: int) -> None:
         """Return when the work of a number is done."""
         if self.done >= number:
             return
@@ -110,10 +111,10 @@ class Mark:
                 self._pool.append(self.start)
 
 
-class CudaQueues:
+class StreamQueues:
     """See `sarek_numba.runtime.device.Queues`: a handle is a `Stream`."""
 
-    def __init__(self, owner: CudaDriver) -> None:
+    def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._streams: deque[tuple[Any, Any]] = deque()
         self._plain: deque[Any] = deque()  # events
@@ -126,7 +127,7 @@ class CudaQueues:
     def stream(self, *, each: bool) -> Stream:
         """A stream that was used before, or a new one. Raises BackendError."""
         access = self._owner.access
-        with driver.check("making a stream", access):
+        with check("making a stream", access):
             try:
                 raw, event = self._streams.pop()
             except IndexError:
@@ -167,7 +168,7 @@ class CudaQueues:
     def mark(self, handle: Stream) -> Mark:
         """An event with a time."""
         access = self._owner.access
-        with driver.check("recording an event", access):
+        with check("recording an event", access):
             event, pool = self.event(timed=True)
             number = handle.next()
             access.api.record(event, handle.raw)
@@ -178,7 +179,7 @@ class CudaQueues:
         access = self._owner.access
         if mark.stream.done >= mark.given:
             return
-        with driver.check("waiting for an event", access):
+        with check("waiting for an event", access):
             event = mark.event
             if event is None:
                 event = mark.stream.probe(access.api, mark.given)
@@ -204,8 +205,8 @@ class CudaQueues:
             finally:
                 if pushed:
                     access.leave()
-        except driver.CudaError as error:
-            driver.failure(error, "a launch", access)
+        except ApiError as error:
+            failure(error, "a launch", access)
             return -1
         stream.note_done(mark.given)
         return 0
@@ -213,7 +214,7 @@ class CudaQueues:
     def wait(self, mark: Mark) -> None:
         """For one event, or all that the stream was given."""
         access = self._owner.access
-        with driver.check("a launch", access):
+        with check("a launch", access):
             if mark.event is None:
                 mark.stream.wait(access.api, mark.given)
             elif mark.stream.done < mark.given:
@@ -230,5 +231,5 @@ class CudaQueues:
 
     def _between(self, start: Any, end: Any) -> float:
         access = self._owner.access
-        with driver.check("reading the time of an event", access):
+        with check("reading the time of an event", access):
             return access.api.elapsed_ms(start, end)

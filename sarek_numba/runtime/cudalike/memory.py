@@ -1,4 +1,4 @@
-"""Memory of a CUDA device: copies of host memory that stay from launch to launch.
+"""Memory of a device: copies of host memory that stay from launch to launch.
 
 A buffer is an address, and a part of it another address. Copies go through a stream of their own
 and are waited for: the host returns from a copy of memory that it may page before the device has
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sarek_cuda import driver
 from sarek_numba.runtime.allocator import Allocator
+from sarek_numba.runtime.cudalike.access import check
 from sarek_numba.runtime.device import Bytes
 from sarek_numba.runtime.pinned import PinnedMemory
 
 if TYPE_CHECKING:
-    from sarek_cuda.runtime import CudaDriver
+    from sarek_numba.runtime.cudalike.owner import Owner
 
 _WORD = 8  # bytes of every argument: no number is wider
 
@@ -74,13 +74,13 @@ def addresses_of(words: Any) -> Any:
     return first + _WORD * np.arange(len(words), dtype=np.uint64)
 
 
-class CudaMemory:
+class AddressMemory:
     """See `sarek_numba.runtime.device.DeviceMemory`."""
 
     allocator: Allocator | None
     pinned: PinnedMemory | None
 
-    def __init__(self, owner: CudaDriver) -> None:
+    def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._allocator = Allocator(self._allocate, self._free)
         self.allocator = self._allocator
@@ -92,23 +92,23 @@ class CudaMemory:
 
     def _allocate(self, size: int) -> int:
         access = self._owner.access
-        with driver.check("allocating memory", access, size):
+        with check("allocating memory", access, size):
             return access.api.allocate(size)
 
     def _free(self, address: int) -> None:
         access = self._owner.access
-        with driver.check("freeing memory", access):
+        with check("freeing memory", access):
             access.api.free(address)
 
     def _allocate_pinned(self, size: int) -> tuple[int, int]:
         access = self._owner.access
-        with driver.check("allocating page-locked memory", access, size):
+        with check("allocating page-locked memory", access, size):
             address = access.api.allocate_host(size)
         return address, address
 
     def _release_pinned(self, address: int) -> None:
         access = self._owner.access
-        with driver.check("freeing page-locked memory", access):
+        with check("freeing page-locked memory", access):
             access.api.free_host(address)
 
     def send(self, buffer: Held, first: int, last: int) -> None:
@@ -116,7 +116,7 @@ class CudaMemory:
         if first == last:
             return
         access, stream = self._owner.access, self._owner.copies
-        with driver.check("writing memory of the device", access):
+        with check("writing memory of the device", access):
             host = _address(buffer.host) + first
             access.api.copy_in(buffer.address + first, host, last - first, stream.raw)
             access.api.finish_stream(stream.raw)
@@ -126,7 +126,7 @@ class CudaMemory:
         if first == last:
             return
         access, stream = self._owner.access, self._owner.copies
-        with driver.check("reading memory of the device", access):
+        with check("reading memory of the device", access):
             host = _address(buffer.host) + first
             access.api.copy_out(host, buffer.address + first, last - first, stream.raw)
             access.api.finish_stream(stream.raw)
@@ -143,7 +143,7 @@ class CudaMemory:
         return False
 
     def handle(self, buffer: Held) -> int:
-        """The address, a CUdeviceptr."""
+        """The address, as the driver has it."""
         return buffer.address
 
     def release(self, buffer: Held) -> None:
