@@ -45,7 +45,16 @@ STICKY = {  # after these nothing works in the context: CUDA driver API, CUresul
 }
 
 
-CUDA = Framework("CUDA", OUT_OF_MEMORY, NOT_FOUND, OUT_OF_RESOURCES, STICKY)
+CUDA = Framework(
+    name="CUDA",
+    compiler="NVRTC",
+    attribute="CU_FUNC_ATTRIBUTE_",
+    usual_shared=48 * 1024,  # CUDA C++ Programming Guide, compute capabilities
+    out_of_memory=OUT_OF_MEMORY,
+    not_found=NOT_FOUND,
+    out_of_resources=OUT_OF_RESOURCES,
+    sticky=STICKY,
+)
 
 
 class CudaError(ApiError):

@@ -27,7 +27,8 @@ from sarek_numba.runtime.window import Window, hide, window_for
 from sarek_numba.runtime.work import Work, WorkQueue
 
 if TYPE_CHECKING:
-    from sarek_cuda.runtime import CudaDriver, CudaProgram
+    from sarek_cuda.runtime import CudaDriver
+    from sarek_numba.runtime.cudalike.device import BuiltProgram
     from sarek_numba.runtime.cudalike.queues import Stream
 
 _MOST_KEPT = 256  # argument lists of one plan
@@ -83,7 +84,7 @@ class _Launches:
     """A function of the device, and the argument lists that it was given."""
 
     def __init__(self, owner: CudaDriver, plan: Plan) -> None:
-        program: CudaProgram = plan.program  # type: ignore[assignment] # one of this driver
+        program: BuiltProgram = plan.program  # type: ignore[assignment] # one of this driver
         self.owner = owner
         self.name = plan.kernel
         self.known: dict[bytes, _Ready] = {}

@@ -240,15 +240,15 @@ def test_record(device: Device) -> None:
 
 def test_devices_that_cannot_be_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are left out; with none left the reason says why."""
-    from sarek_cuda.runtime import _drivers
+    from sarek_cuda.runtime import backend
 
     api = FakeApi(devices=2)
-    assert [d.record.name for d in _drivers(api)] == ["cuda:0", "cuda:1"]
+    assert [d.record.name for d in backend.drivers_of(api)] == ["cuda:0", "cuda:1"]
     api.attributes["COMPUTE_CAPABILITY_MAJOR"] = 6
     with pytest.raises(BackendUnavailable, match=r"cuda:0: NVRTC compiles for .*; cuda:1: NVRTC"):
-        _drivers(api)
+        backend.drivers_of(api)
     with pytest.raises(BackendUnavailable, match="no CUDA device"):
-        _drivers(FakeApi(devices=0))
+        backend.drivers_of(FakeApi(devices=0))
 
 
 # --- compiling ------------------------------------------------------------------------------------

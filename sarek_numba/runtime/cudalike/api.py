@@ -34,13 +34,17 @@ class ImageError(Exception):
 
 @dataclass(slots=True, eq=False)
 class Framework:
-    """A driver's name, and the statuses that are told apart.
+    """A driver's name, its compiler's, and the statuses that are told apart.
 
-    After those that are `sticky` nothing works in the process. `forked` is true in a process that
-    was forked after the driver was loaded.
+    After those that are `sticky` nothing works in the process. A kernel is told before it may have
+    more than `usual_shared` dynamic bytes. `attribute` is what names of a function's attributes
+    begin with. `forked` is true in a process that was forked after the driver was loaded.
     """
 
     name: str
+    compiler: str
+    attribute: str
+    usual_shared: int
     out_of_memory: int
     not_found: int
     out_of_resources: int

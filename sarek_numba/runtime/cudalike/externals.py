@@ -1,4 +1,4 @@
-"""CUDA C++ and PTX that others wrote."""
+"""Kernels in the driver's languages that others wrote."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sarek_cuda import driver
-from sarek_cuda.record import options_for
 from sarek_numba.errors import ArgumentTypeError, InvalidArgument
+from sarek_numba.runtime.cudalike.access import check
+from sarek_numba.runtime.cudalike.api import ApiError
+from sarek_numba.runtime.cudalike.function import Function
 from sarek_numba.runtime.cudalike.memory import Held, Part
 from sarek_numba.runtime.cudalike.queues import Mark, Stream
 from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.languages import Language
 
 if TYPE_CHECKING:
-    from sarek_cuda.runtime import CudaDriver
+    from sarek_numba.runtime.cudalike.device import CudalikeDriver
 
 
-class CudaExternals:
+class TextExternals:
     """See `sarek_numba.runtime.languages.Externals`."""
 
-    languages = frozenset({Language.CUDA, Language.PTX})
-
-    def __init__(self, owner: CudaDriver) -> None:
+    def __init__(self, owner: CudalikeDriver) -> None:
         self._owner = owner
+        self.languages = owner.toolchain.texts | owner.toolchain.images
 
-    def compile(self, language: Language, source: str | bytes, name: str) -> CudaExternal:
-        """CUDA C++ is compiled with NVRTC's default arithmetic."""
+    def compile(self, language: Language, source: str | bytes, name: str) -> TextExternal:
+        """Text is compiled with the compiler's default arithmetic."""
         owner = self._owner
         text = source.decode() if isinstance(source, bytes) else source
-        if language is Language.PTX:
-            module = owner.load(text.encode(), text, "the PTX")
+        if language in owner.toolchain.images:
+            module = owner.load(text.encode(), text, f"the {language.name}")
         else:
-            module = owner.build(text, options_for(owner.architecture)[:2])
-        return CudaExternal(owner, module, name)
+            module = owner.build(text, owner.toolchain.plain_options)
+        return TextExternal(owner, module, name)
 
 
-class CudaExternal:
+class TextExternal:
     """See `sarek_numba.runtime.languages.External`.
 
     The driver tells how many bytes each parameter has, not of what type.
@@ -46,17 +46,15 @@ class CudaExternal:
 
     shared_parameter = False
 
-    def __init__(self, owner: CudaDriver, module: Any, name: str) -> None:
-        from sarek_cuda.runtime import Function
-
+    def __init__(self, owner: CudalikeDriver, module: Any, name: str) -> None:
         self._owner = owner
         self._name = name
         access = owner.access
-        with driver.check("loading a kernel", access):
+        with check("loading a kernel", access):
             try:
                 self._function = Function(owner, module, name)
-            except driver.CudaError as error:
-                if error.code != driver.NOT_FOUND:
+            except ApiError as error:
+                if error.code != access.api.framework.not_found:
                     raise
                 self._function = Function(owner, module, self._mangled(module))
             self._sizes = access.api.parameter_sizes(self._function.raw)
