@@ -60,10 +60,18 @@ def refuse_lost(device: Any) -> None:
     """Raise DeviceLost for a device that a parent of this process opened."""
     if _is_lost:
         raise DeviceLost(
-            f"{device.name} was opened before this process was forked, and OpenCL drivers do not "
-            "work in forked processes\n"
+            f"{_name_if_known(device)} was opened before this process was forked, and OpenCL "
+            "drivers do not work in forked processes\n"
             "  hint: multiprocessing.set_start_method(\"spawn\"), or launch on the device 'native'"
         )
+
+
+def _name_if_known(device: Any) -> str:
+    """A driver of NVIDIA's does not tell it in a forked process."""
+    try:
+        return str(device.name)
+    except load().Error:
+        return "the OpenCL device"
 
 
 enqueue: Any = None  # pyopencl's function, once a device is open: looking it up takes long

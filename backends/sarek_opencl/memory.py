@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sarek_numba.errors import DeviceLost
+from sarek_numba.errors import DeviceLost, OutOfMemory
 from sarek_numba.runtime.allocator import Allocator
 from sarek_numba.runtime.device import Bytes
 from sarek_numba.runtime.pinned import PinnedMemory
@@ -88,6 +88,10 @@ class OpenCLMemory:
 
     def _allocate(self, size: int) -> Any:
         cl, owner = driver.load(), self._owner
+        limit = owner.record.limits.global_bytes
+        if size > limit:  # NVIDIA's driver takes it, and fails when the buffer is used
+            subject = f"allocating a buffer of {size} bytes on {owner.device.name}"
+            raise OutOfMemory(f"{subject} failed: it has {limit}", size, limit)
         with driver.check("allocating a buffer", owner.device, size):
             return cl.Buffer(owner.context, cl.mem_flags.READ_WRITE, size)
 

@@ -1,4 +1,4 @@
-"""NVIDIA's OpenCL: two faults of its compiler, and warps, which it has no OpenCL extension for.
+"""NVIDIA's OpenCL: three faults of its compiler, and warps, which it has no OpenCL extension for.
 
 Its assembler (driver 580, `sm_90`) takes the result of `neg.s16` for 32768 where it is -32768 when
 the result is widened, so that
@@ -14,6 +14,10 @@ An index that becomes 32 bits and 64 again is shifted by its compiler, `((x * 66
 place of their neighbours. That of CUDA 12.9 and 13.0 does so for `sm_90` and `sm_100`, that of 13.5
 does not (`docs/fuzzing.md` has the text). So 64 bits become 32 by an instruction that the compiler
 cannot look into, and the index in the grid is computed in 32 bits where it is wanted in 32.
+
+Once a process has used CUDA, its compiler forgets the option that asks for correctly rounded
+division and square root, from one program to the next (driver 580: PTX has `div.full.f32` in place
+of `div.rn.f32`): quotients and roots of float32 are instructions of PTX.
 
 Warps are those of the machine: 32 threads that follow the linear index in the block. Their
 instructions are those of PTX (`shfl.sync`, `bar.warp.sync`). All threads of a warp take part,
@@ -61,6 +65,18 @@ _GRID_SIZE = """\
 static inline int grid_size(uint axis) {
     return (int)((uint)get_num_groups(axis) * (uint)get_local_size(axis));
 }"""
+_QUOTIENT = """\
+static inline float exact_quotient(float a, float b) {
+    float result;
+    asm("div.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}"""
+_ROOT = """\
+static inline float exact_root(float x) {
+    float result;
+    asm("sqrt.rn.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}"""
 _SHUFFLE = """\
 static inline uint warp_word(uint value, uint lane) {
     uint result;
@@ -95,6 +111,8 @@ _DEFINITIONS = {
     "device_fence": _DEVICE_FENCE,
     "global_index": _GLOBAL_INDEX,
     "grid_size": _GRID_SIZE,
+    "exact_quotient": _QUOTIENT,
+    "exact_root": _ROOT,
     "warp_word": _SHUFFLE,
     "warp_lane": _LANE,
     "warp_meeting": _BARRIER,
@@ -125,8 +143,17 @@ def _axes(function: str) -> tuple[str, str, str]:
     return (f"{function}(0)", f"{function}(1)", f"{function}(2)")
 
 
-def dialect_for(dialect: Dialect) -> Dialect:
-    """The dialect with which NVIDIA's compiler keeps the meaning of a kernel, and has warps."""
+def dialect_for(dialect: Dialect, *, fast: bool = False) -> Dialect:
+    """The dialect with which NVIDIA's compiler keeps the meaning of a kernel, and has warps.
+
+    A `fast` kernel, one with `accept.fastmath`, takes quotients and roots as the compiler has them.
+    """
+    if not fast:
+        dialect = replace(
+            dialect,
+            quotients={Scalar.FLOAT32: "exact_quotient({0}, {1})"},
+            functions={**dialect.functions, ("sqrt", Scalar.FLOAT32): "exact_root({0})"},
+        )
     needed = {name: (text,) for name, text in _DEFINITIONS.items()}
     return replace(
         dialect,

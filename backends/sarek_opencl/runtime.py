@@ -193,6 +193,7 @@ class OpenCLDriver:
 
     def prepare(self, kernel: Kernel) -> OpenCLProgram:
         """See `sarek_numba.runtime.device.Driver`; kernels of equal text share a program."""
+        driver.refuse_lost(self.device)
         legal = self._optimised(kernel)
         emitted = cfamily.emit(legal, self._dialect(legal))
         with self._lock:
@@ -223,7 +224,7 @@ class OpenCLDriver:
             case "Portable Computing Language":
                 return pocl.dialect_for(kernel, dialect)
             case nvidia.PLATFORM:
-                return nvidia.dialect_for(dialect)
+                return nvidia.dialect_for(dialect, fast=kernel.fastmath)
             case _:
                 return dialect
 

@@ -74,6 +74,8 @@ class Dialect:
     # functions that make of an integer of the first type one of the second, where a cast is not to
     # be trusted
     narrowings: Mapping[tuple[Scalar, Scalar], str] = field(default_factory=dict)
+    # quotients of floats {0} and {1}, where `/` is not to be trusted
+    quotients: Mapping[Scalar, str] = field(default_factory=dict)
     # coordinates computed in 32 bits, for those that are wanted in 32
     narrow_coordinates: Mapping[Coordinate, tuple[str, str, str]] = field(default_factory=dict)
     narrow_coordinate_type: Scalar = Scalar.INT32

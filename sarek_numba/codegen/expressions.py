@@ -326,6 +326,8 @@ class Expressions:
         type = left.type
         if type.is_float:
             if op is BinOp.DIV:
+                if quotient := self.dialect.quotients.get(type):
+                    return Text(quotient.format(left.code, right.code), PRIMARY, type, type)
                 return self._infix(op, left, right, type, type)
             if op is BinOp.MOD:
                 return self._call("fmod", type, [left, right])

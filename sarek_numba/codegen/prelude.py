@@ -93,13 +93,13 @@ $T $N($T a, $T b) {
 }""",
     ("floor_div", _FLOAT): """\
 $T $N($T a, $T b) {
-    if (b == 0) return a / b;
+    if (b == 0) return $QUOTIENT;
     $T m = @fmod(a, b);
-    $T d = (a - m) / b;
+    $T d = $WHOLE;
     if (m != 0 && (b < 0) != (m < 0)) d -= 1;
     $T q = @floor(d);
     if (d - q > $HALF) q += 1;
-    return d == 0 ? @copysign($ZERO, a / b) : q;
+    return d == 0 ? @copysign($ZERO, $QUOTIENT) : q;
 }""",
     ("shift_left", _INT): """\
 $T $N($T x, $C n) {
@@ -341,6 +341,9 @@ class Prelude:
         if scalar.is_float:
             words["F"] = self._dialect.float_functions.get(scalar, "")
             words["ZERO"] = typed_literal(self._dialect, constant(scalar, 0.0))
+            quotient = self._dialect.quotients.get(scalar)
+            words["QUOTIENT"] = quotient.format("a", "b") if quotient else "a / b"
+            words["WHOLE"] = quotient.format("a - m", "b") if quotient else "(a - m) / b"
             words["HALF"] = typed_literal(self._dialect, constant(scalar, 0.5))
         else:
             words["NARROW"] = self._dialect.narrowings.get(

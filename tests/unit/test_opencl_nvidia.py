@@ -22,7 +22,7 @@ from sarek_numba.ir.nodes import (
     constant,
     make_kernel,
 )
-from sarek_numba.ir.types import INT32, INT64, Scalar
+from sarek_numba.ir.types import FLOAT32, INT32, INT64, Scalar
 from sarek_numba.runtime.dimensions import check_local_bytes
 from sarek_opencl import nvidia
 from sarek_opencl.dialect import DIALECT
@@ -101,3 +101,29 @@ def test_more_local_memory_than_a_thread_has_is_refused() -> None:
     check_local_bytes("k", nvidia.LOCAL_BYTES, 1024, record)
     with pytest.raises(InvalidDimensions, match=r"asks for 524289 bytes .* a thread; .*has 524288"):
         check_local_bytes("k", nvidia.LOCAL_BYTES + 1, 1, record)
+
+
+def _quotient_kernel(fastmath: bool = False) -> str:
+    fresh = b.Fresh()
+    x = b.array_param(fresh, "x", FLOAT32, 0)
+    quotient = b.div(b.read(x.var, 0), b.read(x.var, 1))
+    floored = b.floordiv(quotient, b.read(x.var, 2))
+    body = (b.store(x.var, 0, b.intrinsic("sqrt", floored)),)
+    dialect = nvidia.dialect_for(DIALECT, fast=fastmath)
+    return cfamily.emit(make_kernel("k", body, params=(x,), fastmath=fastmath), dialect).text
+
+
+def test_quotients_and_roots_are_instructions() -> None:
+    """The compiler's option for exact ones is lost where a process uses CUDA too."""
+    text = _quotient_kernel()
+    assert text.count("div.rn.f32") == 1
+    assert text.count("sqrt.rn.f32") == 1
+    assert " / " not in text.partition("*/")[2]
+    assert text.index("static inline float exact_quotient") < text.index("floor_div_f32(float")
+    assert "exact_root(" in text
+
+
+def test_a_fast_kernel_divides_as_the_compiler_does() -> None:
+    text = _quotient_kernel(fastmath=True)
+    assert ".rn.f32" not in text
+    assert "/" in text
