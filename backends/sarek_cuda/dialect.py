@@ -57,10 +57,13 @@ _NARROWINGS = {(source, Scalar.INT16): "narrow_short" for source in Scalar if so
     )
 }
 
+STATIC_SHARED_BYTES = 48 * 1024  # CUDA C++ Programming Guide, technical specifications
+
 DIALECT = replace(
     CUDALIKE,
     name="CUDA C++",
     framework="cuda",
+    most_static_shared=STATIC_SHARED_BYTES,
     narrowings=_NARROWINGS,
     word_prologue={
         **CUDALIKE.word_prologue,

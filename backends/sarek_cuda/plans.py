@@ -98,12 +98,13 @@ class _Launches:
             (k, fill.argument) for k, fill in enumerate(plan.fills) if isinstance(fill, Memory)
         ]
         function = program.function
+        shared = program.region_bytes + plan.shared_bytes
         function.check(plan.block)
         with driver.check("preparing a launch", owner.access):
-            function.allow_shared(plan.shared_bytes)
+            function.allow_shared(shared)
         self._give = function.give
         self._check = function.check_launch
-        self.head = (function.raw, *plan.grid, *plan.block, plan.shared_bytes)
+        self.head = (function.raw, *plan.grid, *plan.block, shared)
 
     def ready(self, packed: bytes, values: Sequence[Any], queue: WorkQueue | None) -> _Ready | None:
         """The arguments of a launch; vectors that are not ready are brought to the device.

@@ -21,7 +21,6 @@ from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.runtime.device import BackendUnavailable
 
-STATIC_SHARED_BYTES = 48 * 1024  # CUDA C++ Programming Guide, technical specifications
 LOCAL_BYTES = 512 * 1024  # of a thread: the same table
 _AXES = ("X", "Y", "Z")
 _LARGE_ARGUMENTS = 32764  # bytes, from compute capability 7.0 and CUDA 12.1 on; else 4 KiB

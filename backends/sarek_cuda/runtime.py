@@ -6,15 +6,9 @@ from functools import partial
 from typing import Any
 
 from sarek_cuda import driver
-from sarek_cuda.dialect import DIALECT, TARGET
+from sarek_cuda.dialect import DIALECT, STATIC_SHARED_BYTES, TARGET
 from sarek_cuda.plans import CudaPlans
-from sarek_cuda.record import (
-    STATIC_SHARED_BYTES,
-    architecture_for,
-    capability_of,
-    options_for,
-    record_of,
-)
+from sarek_cuda.record import architecture_for, capability_of, options_for, record_of
 from sarek_numba.runtime.cudalike.device import CudalikeBackend, CudalikeDriver, Toolchain
 from sarek_numba.runtime.languages import Language
 

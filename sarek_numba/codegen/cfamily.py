@@ -45,18 +45,21 @@ ENTRY = "sarek_kernel"
 _WORD = re.compile(r"\w+")
 DYNAMIC_SHARED = "dynamic_shared"
 _COLUMNS = 100
+_REGION_ALIGNMENT = Scalar.UINT64.bits // 8  # of what is behind static arrays in the region
 
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
     """A program. With `dynamic_shared` it has a dynamic shared region.
 
-    That is the kernel's last parameter, unless the dialect declares it.
+    That is the kernel's last parameter, unless the dialect declares it. A launch gives the region
+    `region_bytes` more than are asked for: the static arrays are its first bytes then.
     """
 
     text: str
     static_shared_bytes: int
     dynamic_shared: bool
+    region_bytes: int = 0
 
 
 def emit(kernel: Kernel, dialect: Dialect, entry: str | None = None) -> Emitted:
@@ -91,6 +94,10 @@ class _Program:
             self.printer.accumulating = accumulating(kernel)
         self.structures: list[str] = []
         self.static_shared_bytes = 0
+        self.shared = [decl for decl in kernel.locals if isinstance(decl, SharedDecl)] + list(
+            self.printer.hoisted_shared(kernel.body)
+        )
+        self.region_bytes = self._region_bytes()
 
     def emit(self, entry: str | None) -> Emitted:
         name = ENTRY
@@ -110,7 +117,12 @@ class _Program:
             body,
         ]
         text = "\n\n".join(parts) + "\n"
-        return Emitted(self._prologue(text) + text, self.static_shared_bytes, self._has_dynamic())
+        return Emitted(
+            self._prologue(text) + text,
+            self.static_shared_bytes,
+            self._has_dynamic(),
+            self.region_bytes,
+        )
 
     def _prologue(self, text: str) -> str:
         """The first lines: they depend on what types and functions the program has come to name."""
@@ -137,21 +149,46 @@ class _Program:
         return "\n".join(_wrapped(f"{head}[{len(values)}] = {{", values or ["0"], "};"))
 
     def _has_dynamic(self) -> bool:
-        return any(isinstance(d, SharedDecl) and d.size is None for d in self.kernel.locals)
+        return self.region_bytes > 0 or any(decl.size is None for decl in self.shared)
+
+    def _region_bytes(self) -> int:
+        """What the static arrays take of the dynamic region; 0 where they are none of its parts.
+
+        A multiple of the largest element, so that what follows is aligned for every type.
+        """
+        most = self.dialect.most_static_shared
+        end = sum(_size(decl)[1] for decl in self.shared if decl.size is not None)
+        if most is None or end <= most:
+            return 0
+        assert self.dialect.dynamic_shared, "the region is declared by the program"
+        end = 0
+        for decl in self.shared:
+            if decl.size is not None:
+                item, size = _size(decl)
+                end = _rounded(end, item) + size
+        return _rounded(end, _REGION_ALIGNMENT)
 
     def _shared(self, decl: SharedDecl) -> None:
-        if decl.size is not None:
-            size = _constant_size(decl.size)
-            assert isinstance(decl.element, Scalar)
-            self.static_shared_bytes += size * decl.element.bits // 8
-            self.printer.declare_shared(decl.var, self._element(decl.element), size)
+        if decl.size is None:
+            self._region_part(decl, self.region_bytes + decl.offset)
             return
+        item, size = _size(decl)
+        if self.region_bytes:
+            first = _rounded(self.static_shared_bytes, item)
+            self._region_part(decl, first)
+            self.static_shared_bytes = first + size
+            return
+        self.static_shared_bytes += size
+        self.printer.declare_shared(decl.var, self._element(decl.element), size // item)
+
+    def _region_part(self, decl: SharedDecl, offset: int) -> None:
+        """A pointer to what begins at a byte of the dynamic region."""
         name = self._name(decl.var)
         pointer = f"{self.dialect.pointer_space[MemSpace.SHARED]} ".lstrip()
         element = self.printer.pointed_type(decl.element)
         byte = self.dialect.types[Scalar.UINT8]
         base = f"({pointer}{byte} *){DYNAMIC_SHARED}"
-        start = f"({base} + {decl.offset})" if decl.offset else DYNAMIC_SHARED
+        start = f"({base} + {offset})" if offset else DYNAMIC_SHARED
         self.printer.line(f"{pointer}{element} *{name} = ({pointer}{element} *){start};")
 
     def _local(self, decl: LocalDecl) -> None:
@@ -170,11 +207,8 @@ class _Program:
             type = self.dialect.types[Scalar.UINT64]
             line = self.dialect.dynamic_shared.format(type=type, name=DYNAMIC_SHARED)
             self.printer.line(line)
-        for decl in self.kernel.locals:
-            if isinstance(decl, SharedDecl):
-                self._shared(decl)
-        for decl in self.printer.hoisted_shared(self.kernel.body):
-            self._shared(decl)
+        for shared in self.shared:
+            self._shared(shared)
         for decl in self.kernel.locals:
             if isinstance(decl, LocalDecl):
                 self._local(decl)
@@ -267,6 +301,18 @@ class _Program:
 
     def _value_type(self, type: ElementType) -> str:
         return self.printer.type(type)
+
+
+def _size(decl: SharedDecl) -> tuple[int, int]:
+    """Bytes of an element, and of all."""
+    assert isinstance(decl.element, Scalar)
+    assert decl.size is not None
+    item = decl.element.bits // 8
+    return item, item * _constant_size(decl.size)
+
+
+def _rounded(size: int, to: int) -> int:
+    return -(-size // to) * to
 
 
 def _constant_size(size: Expr) -> int:

@@ -82,5 +82,6 @@ class Dialect:
     wide_coordinates: frozenset[Coordinate] = frozenset()  # those that are uint64 whatever the rest
     exact_items: bool = False  # the items of a structure's value must have exactly its types
     dynamic_shared: str = ""  # declares the region {name} of {type}; without it, it is a parameter
+    most_static_shared: int | None = None  # bytes; more than that become parts of that region
     float_functions: Mapping[Scalar, str] = field(default_factory=dict)  # ends of functions' names
     warp: WarpSpelling | None = None

@@ -178,6 +178,54 @@ def test_case_118_limit(device):
     gives(device, whole(64), [15 + 3] * 4)
 
 
+def together(bytes_of_long):
+    """Static arrays of three types, and two parts of the dynamic region behind them."""
+    size = bytes_of_long // 8
+
+    @sarek.kernel
+    def fill(out):
+        t = sarek.thread_idx.x
+        small = sarek.shared.array(1003, sarek.uint8)
+        long = sarek.shared.array(size, sarek.float64)
+        odd = sarek.shared.array(5, sarek.int16)
+        behind = sarek.shared.array(0, sarek.float64)
+        for k in range(t, 1003, 4):
+            small[k] = k % 200
+        for k in range(t, size, 4):
+            long[k] = 0.5 + k
+        for k in range(t, 5, 4):
+            odd[k] = -k
+        for k in range(t, len(behind), 4):
+            behind[k] = -0.25 * k
+        sarek.barrier()
+        total = 0.0
+        for k in range(t, 1003, 4):
+            total += small[k]
+        for k in range(t, size, 4):
+            total += long[k]
+        for k in range(t, 5, 4):
+            total += odd[k]
+        for k in range(t, len(behind), 4):
+            total += behind[k]
+        out[t] = total
+
+    return fill
+
+
+@devices
+@pytest.mark.parametrize("size", [4096, 48 * 1024 - 1024, 60 * 1024])
+def test_case_118_together(device, size):
+    """Arrays beyond what a device takes as declared ones share no byte, and the dynamic region is
+    as long as was asked for and shares none of theirs.
+    """
+    if device_of(device).record.limits.shared_bytes < size + 2048:
+        pytest.skip("the device has less")
+    out = np.zeros(4)
+    run(device, together(size), Launch(1, 4, (out,), (), shared_bytes=512))
+    numbers = [np.arange(1003) % 200, 0.5 + np.arange(size // 8), -np.arange(5), -np.arange(64) / 4]
+    assert out.tolist() == [sum(part[t::4].sum() for part in numbers) for t in range(4)]
+
+
 @everywhere
 def test_case_118_local(executor):
     """A local array of 8 KiB in each thread."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,3 +116,32 @@ def test_products_and_sums_are_rounded_apart():
     assert np.array_equal(out, np.zeros(8, np.float32))
     fused = float(a[0]) * float(a[0]) + float(c[0])
     assert fused != 0
+
+
+_HARDENED = """
+import sys
+from tests.executors import check
+from tests.kernels import memory
+from tests.toolchains.shim import driver
+
+driver.SYSTEM = ("-D_FORTIFY_SOURCE=2", "-fcf-protection=full", "-fstack-protector-all")
+if sys.argv[1] == "as it is":
+    driver.OPTIONS.remove("-U_FORTIFY_SOURCE")
+check("shim:cuda", next(c for c in memory.corpus if c.name == "scan_in_dynamic_shared_memory"))
+"""
+
+
+@pytest.mark.parametrize("options", ["ours", "as it is"])
+def test_systems_that_harden_programs(options):
+    """What a system's compiler adds does not keep fibers from changing places; a check of longjmp
+    would end the process.
+    """
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-c", _HARDENED, options]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    if options == "ours":
+        assert done.returncode == 0, done.stderr
+    elif done.returncode == 0:
+        pytest.skip("the C library here has no such check")
+    else:
+        assert "longjmp" in done.stderr

@@ -58,11 +58,16 @@ def reversed_by(out, x):
 
 @sarek.kernel
 def large(out):
+    odd = sarek.shared.array(3, sarek.int8)
     tile = sarek.shared.array(13_000, sarek.float32)
+    behind = sarek.shared.array(0, sarek.int8)
     i = sarek.thread_idx.x
     tile[i] = i
+    if i == 0:
+        odd[2] = 1
+        behind[0] = 2
     sarek.barrier()
-    out[i] = tile[i]
+    out[i] = tile[i] + odd[2] + behind[0] + len(behind)
 
 
 @pytest.fixture
@@ -354,13 +359,26 @@ def test_dynamic_shared_memory(device: Device, api: FakeApi, size: int) -> None:
 
 
 def test_shared_memory_beyond_the_limits(device: Device, api: FakeApi) -> None:
-    """Dynamic beyond the device's, and declared beyond 48 KiB; nothing has moved."""
+    """Beyond the device's, be they dynamic or declared; nothing has moved."""
     out, x = pair()
     with pytest.raises(errors.InvalidDimensions, match="has 232448"):
         launch(device, out, x, kernel=reversed_by, shared_bytes=228 << 10)
-    with pytest.raises(errors.InvalidDimensions, match="takes at most 49152 that are declared"):
-        launch(device, out, kernel=large)
+    with pytest.raises(errors.InvalidDimensions, match=r"52003 static and 184320 dynamic.*232448"):
+        launch(device, out, kernel=large, shared_bytes=180 << 10)
     assert api.calls["copy_in"] == 0
+
+
+@pytest.mark.parametrize("enabled", [True, False], ids=["window", "at once"])
+def test_declared_shared_memory_beyond_48_kib(device: Device, api: FakeApi, enabled: bool) -> None:
+    """It is the first part of the dynamic region, which each launch gets that much more of."""
+    execute.window.configure(enabled=enabled)
+    for k in range(4):
+        out = sarek.zeros(N, np.float32) if k else np.zeros(N, np.float32)
+        launch(device, out, kernel=large, shared_bytes=72)
+        assert (out == np.arange(N) + 1 + 2 + 72).all()
+    assert api.calls["set_function_attribute"] == 1
+    text = large.source(device, np.zeros(N, np.float32))
+    assert re.findall(r"\(unsigned char \*\)dynamic_shared \+ (\d+)", text) == ["4", "52008"]
 
 
 def test_block_beyond_the_kernel(device: Device, api: FakeApi) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sarek_numba import passes
-from sarek_numba.capability import DeviceRecord
+from sarek_numba.capability import DeviceRecord, refuse
+from sarek_numba.capability.flags import illegal
 from sarek_numba.codegen import cfamily
 from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.codegen.target import Target
@@ -40,7 +41,7 @@ class Toolchain:
     The dialects and options that are `fast` are those of kernels with `accept.fastmath`;
     `plain_options` those of texts that others wrote, of languages in `texts`, where `images` are
     languages that the driver itself takes. `compile` gives code, or none, and the log.
-    `static_shared_bytes` is what a kernel may declare.
+    `static_shared_bytes` is what a kernel may declare, if the dialect does not put more elsewhere.
     """
 
     target: Target
@@ -69,8 +70,9 @@ class BuiltProgram:
         self.source = emitted.text
         self.static_shared_bytes = emitted.static_shared_bytes
         self._owner = owner
+        self.region_bytes = emitted.region_bytes
         most = owner.toolchain.static_shared_bytes
-        if emitted.static_shared_bytes > most:
+        if emitted.static_shared_bytes > most and not emitted.region_bytes:
             raise InvalidDimensions(
                 f"this kernel declares {emitted.static_shared_bytes} bytes of shared memory; "
                 f"{owner.record.name} takes at most {most} that are declared\n"
@@ -105,7 +107,8 @@ class BuiltProgram:
     ) -> Mark:
         """See `sarek_numba.runtime.device.QueuedProgram`."""
         self.check(block)
-        return self.function.start(handle, grid, block, shared_bytes, arguments)
+        size = self.region_bytes + shared_bytes
+        return self.function.start(handle, grid, block, size, arguments)
 
 
 class CudalikeDriver:
@@ -150,6 +153,7 @@ class CudalikeDriver:
         emitted = cfamily.emit(legal, self._dialect(legal))
         toolchain = self.toolchain
         options = toolchain.fast_options if legal.fastmath else toolchain.options
+        refuse(illegal(kernel.name, options, self.record, fastmath=kernel.fastmath))
         key = "\n".join((*options, emitted.text))
         with self._lock:
             program = self._programs.get(key)

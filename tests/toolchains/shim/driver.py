@@ -39,10 +39,16 @@ from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.work import AT_ONCE
 
 FOLDER = Path(__file__).parent
-SHARED_BYTES = 48 * 1024
+SHARED_BYTES = 227 * 1024
 # -O1 keeps compiling short. No contraction, and no assumption about the types of overlapping
 # memory: these are what the devices' own compilers are told.
-OPTIONS = "-std=c++17 -O1 -w -fPIC -ffp-contract=off -fno-strict-aliasing -shared -nostdlib".split()
+# What some systems add by themselves is left out: checks of longjmp, which does not expect fibers,
+# and shadow stacks.
+OPTIONS = """
+    -std=c++17 -O1 -w -fPIC -ffp-contract=off -fno-strict-aliasing -shared -nostdlib
+    -U_FORTIFY_SOURCE -fcf-protection=none -fno-stack-protector
+""".split()
+SYSTEM: tuple[str, ...] = ()  # stands for what the compiler of a system adds by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,7 @@ def _compiled(source: str, name: str) -> Path:
     folder = Path(_folder().name)
     text, library = folder / f"{name}.cpp", folder / f"{name}.so"
     text.write_text(source)
-    command = ["g++", *OPTIONS, f"-I{FOLDER}", str(text), "-o", str(library)]
+    command = ["g++", *SYSTEM, *OPTIONS, f"-I{FOLDER}", str(text), "-o", str(library)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SourceCompilationError("g++ rejects the program", source, done.stderr)
