@@ -88,6 +88,7 @@ ROWS: dict[str, list[Capability]] = {
     "printing": [Capability("print")],
     "cooperative matrices": [Capability("coopmat")],
     "streams and events": [Capability("streams"), Capability("events")],
+    "launches as one": [Capability("fusion")],
     "launch graphs": [Capability("graphs")],
     "copies from device to device": [Capability("peer_copies")],
 }

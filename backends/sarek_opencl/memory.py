@@ -32,7 +32,7 @@ class Buffer:
     written: bool
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Held:
     """A buffer, and the host bytes that it is a copy of."""
 

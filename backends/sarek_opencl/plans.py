@@ -9,6 +9,7 @@ machine code, if all its vectors' buffers are those of the launch before.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -21,9 +22,11 @@ import numpy.typing as npt
 
 from sarek_numba.codegen import cfamily
 from sarek_numba.runtime.cache import compiled_launches
+from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.machine.tables import Launchers
 from sarek_numba.runtime.plans import ArrayCheck, Attempt, Memory, Plan
-from sarek_numba.runtime.storage import Access, ready_key
+from sarek_numba.runtime.storage import Access, Storage, ready_key
+from sarek_numba.runtime.submission import Family, Use, family_of
 from sarek_numba.runtime.window import Window, hide, window_for
 from sarek_numba.runtime.work import WorkQueue
 from sarek_opencl import driver
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from sarek_opencl.runtime import OpenCLDriver, OpenCLProgram
 
 _WORD = 8
+_MOST_READY = 256  # that a plan keeps: who launches on the same vectors in turn pays once
+_numbers = itertools.count()  # of plans
 _FINE = bytes(_WORD)  # behind the words of a launch: nothing failed
 _FUNCTIONS = ("clSetKernelArg", "clEnqueueNDRangeKernel", "clWaitForEvents", "clReleaseEvent")
 hide(Path(__file__).resolve().parent)
@@ -74,13 +79,21 @@ class OpenCLPlans:
 
 
 class _Ready:
-    """Arguments of a launch: their bytes, and what the kernel object is given."""
+    """Arguments of a launch: their bytes, and what the kernel object is given, which are numbers
+    and references to memory: a plan keeps no memory of vectors that are gone.
+    """
 
-    __slots__ = ("__weakref__", "given", "packed")
+    __slots__ = ("given", "packed", "token")
 
-    def __init__(self, packed: bytes, given: list[Any]) -> None:
+    def __init__(self, packed: bytes, given: list[Any], plan: object) -> None:
         self.packed = packed
         self.given = given
+        self.token = (plan, packed)
+
+    def argument(self, k: int) -> Any:
+        """What a parameter is given, while its vector is there."""
+        one: Any = self.given[k]
+        return one().buffer if type(one) is weakref.ref else one  # type: ignore[union-attr] # alive
 
 
 class _Launches:
@@ -92,14 +105,19 @@ class _Launches:
         self.owner = owner
         self.kernel = cl.Kernel(program.built, cfamily.ENTRY)
         self.name = plan.kernel
+        self.plan = plan
+        self.number = next(_numbers)
+        name, shared = owner.record.name, plan.shared_bytes
+        self.family = family_of(program, name, plan.grid, plan.block, shared)
         self.block = plan.block
         self.total = tuple(g * b for g, b in zip(plan.grid, plan.block, strict=True))
-        self.known: weakref.WeakValueDictionary[bytes, _Ready] = weakref.WeakValueDictionary()
+        self.known: dict[bytes, _Ready] = {}
         self.vectors = [
             (position, check.access)
             for position, check in enumerate(plan.checks)
             if isinstance(check, ArrayCheck)
         ]
+        self.used = [(k, access is Access.WRITE) for k, access in self.vectors if access]
         self._fills = plan.fills
         self._memories = [k for k, fill in enumerate(plan.fills) if isinstance(fill, Memory)]
         self._serials = _WORD * len(plan.fills)  # begin there
@@ -149,14 +167,16 @@ class _Launches:
                     raise
         for k in self._memories:
             argument = self._fills[k].argument  # type: ignore[union-attr] # it is Memory
-            given[k] = values[argument]._storage.held(memory).buffer
+            given[k] = weakref.ref(values[argument]._storage.held(memory))
         packed = packed[: self._serials] + serials.tobytes()
         found = self.known.get(packed)
         if found is None:
-            found = self.known[packed] = _Ready(packed, given)
+            if len(self.known) >= _MOST_READY:
+                self.known.clear()
+            found = self.known[packed] = _Ready(packed, given, self.number)
         return found
 
-    def begin(self, queue: Any, ready: _Ready) -> Any:
+    def begin(self, queue: Any, ready: _Ready, values: Sequence[Any] = ()) -> Any:
         """Give the launch to a queue. Raises BackendError."""
         driver.refuse_lost(self.owner.device)
         try:
@@ -174,13 +194,13 @@ class _Launches:
         """Those that are not what they were; a buffer in the place of another may look like it."""
         before = bytes(self._given) if is_known else None
         packed, set_arg = ready.packed, self.kernel.set_arg
-        for k, value in enumerate(ready.given):
+        for k in range(len(ready.given)):
             first, last = _WORD * k, _WORD * k + _WORD
             if before is None or packed[first:last] != before[first:last]:
-                set_arg(k, value)
+                set_arg(k, ready.argument(k))
         if before is None or packed[self._serials :] != before[self._serials :]:
             for k in self._memories:
-                set_arg(k, ready.given[k])
+                set_arg(k, ready.argument(k))
         self._given[:] = packed
 
     def failed(self, event: int) -> None:
@@ -197,6 +217,60 @@ def _make_room(window: Window) -> None:
         raise
 
 
+class _Waiting(partial[Any]):
+    """See `sarek_numba.runtime.submission.Joinable`: `_Launches.begin` with its arguments, and the
+    values of the launch behind them. What it tells is made when the window is submitted.
+    """
+
+    __slots__ = ()
+
+    @property
+    def family(self) -> Family | str:
+        """As every launch of the plan."""
+        family: Family | str = self.args[0].family
+        return family
+
+    @property
+    def grid(self) -> Dimensions:
+        """As every launch of the plan."""
+        grid: Dimensions = self.args[0].plan.grid
+        return grid
+
+    @property
+    def arguments(self) -> list[Any]:
+        """Those that are ready."""
+        ready: _Ready = self.args[2]
+        return [ready.argument(k) for k in range(len(ready.given))]
+
+    @property
+    def token(self) -> object:
+        """The plan and what it is given, by serial numbers of buffers."""
+        return self.args[2].token
+
+    @property
+    def uses(self) -> list[Use]:
+        """The whole vectors."""
+        launches, _, _, values = self.args
+        given = [(values[k], written) for k, written in launches.used]
+        return [Use(v._storage, 0, v._array.nbytes, written, None) for v, written in given]
+
+    def note(self, numbers: dict[Storage, int], pattern: list[int]) -> None:
+        """See `sarek_numba.runtime.submission.note_use`, which is here in place."""
+        launches, _, _, values = self.args
+        for k, written in launches.used:
+            value = values[k]
+            number = numbers.setdefault(value._storage, len(numbers))
+            last = value._array.nbytes
+            pattern += (number, 0, ~last if written else last)
+
+    def begin(self) -> None:
+        """Nothing: the vectors are there."""
+
+    def end(self) -> bool:
+        """Nothing: vectors begin their memory."""
+        return False
+
+
 def _attempt(
     launches: _Launches, window: Window, accept: Any, accept_alone: Any
 ) -> Callable[..., bool | None]:
@@ -205,9 +279,9 @@ def _attempt(
     All that it uses is in its cells: it is called for each launch.
     """
     owner, known, vectors, name = launches.owner, launches.known, launches.vectors, launches.name
-    begin = launches.begin
+    begin, start = launches.begin, _Launches.begin
     queue, cl = owner.queue, driver.load()
-    used = [(position, access is Access.WRITE) for position, access in vectors if access]
+    used = launches.used
     unused = [position for position, access in vectors if access is None]
     locked = [position for position, _ in vectors]
 
@@ -224,7 +298,8 @@ def _attempt(
                     return False
                 if len(window.waiting) >= settings.limit:
                     _make_room(window)
-                work = window.give(partial(begin, queue, ready), (values, ready), name)
+                begins = _Waiting(start, launches, queue, ready, values)
+                work = window.give(begins, (values, ready), name)
                 for position, written in used:
                     value = values[position]
                     value._storage._uses.add(0, value._array.nbytes, written, work)

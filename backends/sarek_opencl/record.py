@@ -123,7 +123,7 @@ def _facts(device: Any) -> dict[Capability, Fact]:
             facts[Capability("atomic", scalar, op, space)] = fact
     facts[Capability("coopmat")] = _NO_MATRICES
     facts |= _promise_facts(device)
-    return facts | host_facts(_QUEUES)
+    return facts | host_facts(_QUEUES) | {Capability("fusion"): _fusion_fact(device)}
 
 
 _NO_MATRICES = Fact(
@@ -184,6 +184,17 @@ def _warp_fact(device: Any) -> Fact:
         return Fact(Verdict.UNKNOWN, optional, evidence)
     evidence = "measured: subgroups of a required size follow the linear index along x"
     return Fact(Verdict.AVAILABLE, optional, evidence)
+
+
+def _fusion_fact(device: Any) -> Fact:
+    """Whether several small launches take less time as one: `python -m benchmarks.fusion`."""
+    if device.type & driver.load().device_type.CPU:
+        evidence = "measured: on CPUs launches as one take the host longer than one by one"
+        return Fact(
+            Verdict.UNAVAILABLE, CapabilityKind.POLICY, evidence, "window.configure(fuse=True)"
+        )
+    evidence = "measured on an H200: 7.2 µs a launch one by one, 1.3 µs sixteen as one"
+    return Fact(Verdict.AVAILABLE, CapabilityKind.POLICY, evidence)
 
 
 def _scalar_fact(device: Any, scalar: Scalar) -> Fact:

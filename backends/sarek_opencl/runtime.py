@@ -21,7 +21,6 @@ from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.codegen.target import Target
 from sarek_numba.errors import InvalidDimensions
 from sarek_numba.ir.nodes import Kernel, ParamDecl
-from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.adopted import DeviceArray
 from sarek_numba.runtime.device import (
     BackendUnavailable,
@@ -36,6 +35,7 @@ from sarek_numba.runtime.telemetry import OPTIONS, say
 from sarek_opencl import adopting, driver, intel, nvidia, pocl
 from sarek_opencl.dialect import DIALECT, contracting, without_extended_atomics
 from sarek_opencl.externals import OpenCLExternals
+from sarek_opencl.joined import OpenCLJoined, Recipe, made, types_of
 from sarek_opencl.memory import Buffer, OpenCLMemory, api_arguments
 from sarek_opencl.plans import OpenCLPlans
 from sarek_opencl.queues import OpenCLQueues
@@ -61,9 +61,11 @@ class OpenCLProgram:
         params: tuple[ParamDecl, ...],
         emitted: cfamily.Emitted,
         options: tuple[str, ...],
+        recipe: Recipe | None = None,
     ) -> None:
         self._cl = cl = driver.load()
         self.params = params
+        self._recipe = recipe
         self.source = emitted.text
         self.static_shared_bytes = emitted.static_shared_bytes
         self._owner = owner
@@ -89,11 +91,7 @@ class OpenCLProgram:
         self._lock = threading.Lock()  # arguments belong to the kernel object
 
     def _scalar_types(self) -> list[np.dtype[Any] | None]:
-        """The type of each scalar parameter, None for memory; pyopencl packs known types faster."""
-        types = [
-            np.dtype(param.var.type.value) if isinstance(param.var.type, Scalar) else None
-            for param in self.params
-        ]
+        types = types_of(self.params)
         return [*types, None] if self.has_region else types
 
     def launch(
@@ -116,6 +114,12 @@ class OpenCLProgram:
                 f"  note: its private memory is {self._private_bytes} bytes there "
                 "(CL_KERNEL_PRIVATE_MEM_SIZE), local arrays included"
             )
+
+    def joined(self, count: int) -> OpenCLJoined | str:
+        """See `sarek_numba.runtime.device.QueuedProgram`."""
+        if self._recipe is None:
+            return "its IR is not known"
+        return made(self._owner, self._recipe, count)
 
     def enqueue(
         self,
@@ -195,11 +199,14 @@ class OpenCLDriver:
         """See `sarek_numba.runtime.device.Driver`; kernels of equal text share a program."""
         driver.refuse_lost(self.device)
         legal = self._optimised(kernel)
-        emitted = cfamily.emit(legal, self._dialect(legal))
+        dialect = self._dialect(legal)
+        emitted = cfamily.emit(legal, dialect)
         with self._lock:
             program = self._programs.get(emitted.text)
             if program is None or program.params != legal.params:
-                program = OpenCLProgram(self, legal.params, emitted, self._options(legal))
+                options = self._options(legal)
+                recipe = Recipe(legal, dialect, options)
+                program = OpenCLProgram(self, legal.params, emitted, options, recipe)
                 self._programs[emitted.text] = program
             return program
 

@@ -81,6 +81,10 @@ class VulkanProgram:
         lane = self._owner.lane
         lane.wait(self.enqueue(lane, grid, block, shared_bytes, arguments))
 
+    def joined(self, count: int) -> str:
+        """See `sarek_numba.runtime.device.QueuedProgram`."""
+        return f"{self._owner.record.name} has no launches as one in this version"
+
     def check(self, block: Dimensions) -> None:
         """See `sarek_numba.runtime.device.QueuedProgram`."""
         limit = self._owner.record.limits.threads_per_block

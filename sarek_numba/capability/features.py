@@ -139,6 +139,7 @@ FEATURES = {
     # --- what the host does
     "streams": Feature("streams", "leave the stream out", host_side=True),
     "events": Feature("events", "time on the host", host_side=True),
+    "fusion": Feature("launches as one", "window.configure(fuse=True)", host_side=True),
     "graphs": Feature("launch graphs", "launch one by one", host_side=True),
     "peer_copies": Feature("copies from device to device", "copy by the host", host_side=True),
 }

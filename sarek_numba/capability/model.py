@@ -175,7 +175,8 @@ class DeviceRecord:
 
 
 def host_facts(streams: Fact) -> dict[Capability, Fact]:
-    """What the host does for a device: streams and events as given, no graphs and no peer copies.
+    """What the host does for a device: streams and events as given; no graphs, no peer copies, no
+    launches as one.
 
     A backend that has more states it over these.
     """
@@ -185,4 +186,5 @@ def host_facts(streams: Fact) -> dict[Capability, Fact]:
         "by construction: this version of the runtime has none",
     )
     facts = dict.fromkeys((Capability("streams"), Capability("events")), streams)
-    return facts | dict.fromkeys((Capability("graphs"), Capability("peer_copies")), none)
+    missing = ("graphs", "peer_copies", "fusion")
+    return facts | dict.fromkeys(map(Capability, missing), none)

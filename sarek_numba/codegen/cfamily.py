@@ -68,7 +68,7 @@ def emit(kernel: Kernel, dialect: Dialect, entry: str | None = None) -> Emitted:
     With `entry` the kernel function has a name made from it, otherwise the fixed `ENTRY`.
     """
     with deep_recursion():
-        return _Program(kernel, dialect).emit(entry)
+        return Printed(kernel, dialect).emit(entry)
 
 
 def header(kernel: Kernel) -> str:
@@ -77,7 +77,9 @@ def header(kernel: Kernel) -> str:
     return f"// {kernel.name}{place}\n"
 
 
-class _Program:
+class Printed:
+    """A program on its way to text."""
+
     def __init__(self, kernel: Kernel, dialect: Dialect) -> None:
         self.kernel = kernel
         self.dialect = dialect
@@ -107,7 +109,7 @@ class _Program:
             self._constant_array(decl) for decl in self.kernel.locals if isinstance(decl, ConstDecl)
         ]
         helpers = [self._helper(function) for function in self.kernel.functions]
-        body = self._kernel(name)
+        body = self.kernel_function(name)
         parts = [
             *self._aliasing_definitions(),
             *self.structures,
@@ -196,8 +198,9 @@ class _Program:
 
     # --- functions ---
 
-    def _kernel(self, name: str) -> str:
-        params = [self._kernel_parameter(decl) for decl in self.kernel.params]
+    def kernel_function(self, name: str) -> str:
+        """The kernel as a function."""
+        params = [self.kernel_parameter(decl) for decl in self.kernel.params]
         if self._has_dynamic() and not self.dialect.dynamic_shared:
             space = f"{self.dialect.pointer_space[MemSpace.SHARED]} ".lstrip()
             # 64-bit elements, so that the region is aligned for every type
@@ -207,15 +210,20 @@ class _Program:
             type = self.dialect.types[Scalar.UINT64]
             line = self.dialect.dynamic_shared.format(type=type, name=DYNAMIC_SHARED)
             self.printer.line(line)
+        self.kernel_body()
+        return self.whole_function(f"{self.head()} {name}", params)
+
+    def kernel_body(self) -> None:
+        """Print what the kernel declares and does."""
         for shared in self.shared:
             self._shared(shared)
         for decl in self.kernel.locals:
             if isinstance(decl, LocalDecl):
                 self._local(decl)
         self.printer.body(self.kernel.body)
-        return self._function(f"{self._head()} {name}", params)
 
-    def _head(self) -> str:
+    def head(self) -> str:
+        """What stands before the name of the kernel function."""
         width, warp = self.kernel.warp_width, self.dialect.warp
         if width is None or warp is None or not has_meetings(self.kernel):
             return self.dialect.kernel_head
@@ -238,7 +246,7 @@ class _Program:
                     self._local(decl)
                 self.printer.body(function.body)
             head = f"{self.dialect.function_head} {result} {name}".lstrip()
-            return self._function(head, params)
+            return self.whole_function(head, params)
 
     def _text(self, text: str, function: HelperFunction) -> None:
         names = [self.printer.names[param.id] for param in function.params]
@@ -263,7 +271,8 @@ class _Program:
             case _:
                 return self._value_type(result)
 
-    def _function(self, head: str, params: Sequence[str]) -> str:
+    def whole_function(self, head: str, params: Sequence[str]) -> str:
+        """A function of the lines that were printed."""
         opening = _wrapped(f"{head}(", params or ["void"], ") {")
         return "\n".join((*opening, *self.printer.lines, "}"))
 
@@ -273,7 +282,8 @@ class _Program:
         yield
         self.namer.leave()
 
-    def _kernel_parameter(self, decl: ParamDecl) -> str:
+    def kernel_parameter(self, decl: ParamDecl) -> str:
+        """The declaration of a parameter of the kernel; it ends with the parameter's name."""
         index = self.kernel.params.index(decl)
         if isinstance(decl.var.type, Scalar):  # a kernel takes a bool as it stands in memory
             return f"{self._element(decl.var.type)} {self._name(decl.var)}"

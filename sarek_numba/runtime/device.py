@@ -69,6 +69,50 @@ class QueuedProgram(Program, Protocol):
         """Raise InvalidDimensions for a block that this kernel cannot have; `enqueue` does too."""
         ...
 
+    def joined(self, count: int) -> JoinedProgram | str:
+        """A program for so many launches of this one at once; why there is none.
+
+        Raises BackendError.
+        """
+        ...
+
+
+class OneOfSeveral(Protocol):
+    """A launch among those that a `JoinedProgram` is given."""
+
+    @property
+    def grid(self) -> Dimensions:
+        """Its blocks."""
+        ...
+
+    @property
+    def arguments(self) -> Sequence[Any]:
+        """What the program's parameters are given."""
+        ...
+
+    @property
+    def token(self) -> object:
+        """Equal to that of another launch only if grids and arguments are the same."""
+        ...
+
+
+class JoinedProgram(Protocol):
+    """A program that does what several launches of another do, of which none needs another.
+
+    It remembers the arguments of the last time, so that who has the same again pays for none.
+    """
+
+    def another(self) -> JoinedProgram:
+        """The same, for other arguments. Raises BackendError."""
+        ...
+
+    def enqueue(self, handle: Any, block: Dimensions, launches: Sequence[OneOfSeveral]) -> Any:
+        """Give the launches to a queue, all or none, and return the mark of all.
+
+        Raises InvalidDimensions, BackendError.
+        """
+        ...
+
 
 class Queues(Protocol):
     """How a device does work in an order, beside what it does for launches that wait.

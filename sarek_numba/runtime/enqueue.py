@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from sarek_numba.runtime.arguments import Arguments
@@ -18,22 +17,9 @@ from sarek_numba.runtime.foreign import queue_of
 from sarek_numba.runtime.memory import AnyArray, Arrangement, bound_regions
 from sarek_numba.runtime.storage import Storage
 from sarek_numba.runtime.stream import Stream
+from sarek_numba.runtime.submission import Start, Surrounded, Use
 from sarek_numba.runtime.window import flush_device, window_of
 from sarek_numba.runtime.work import Work, WorkQueue
-
-Start = Callable[[], Any]
-"""Gives a launch to the device's queue; gives its mark."""
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """Bytes of a storage, and the part of the device's buffer that stands for them."""
-
-    storage: Storage
-    first: int
-    last: int
-    written: bool
-    part: Any
 
 
 class Held:
@@ -66,16 +52,8 @@ class Held:
     def give(self, kernel: str, memory: DeviceMemory | None, start: Start) -> Work:
         """Give the queue a launch between what its parts need, and note what it uses."""
         queue, uses = self.queue, self.uses
-        handle, parts = queue.handle, [use.part for use in uses]
-
-        def begin() -> Any:
-            assert memory is not None or not parts
-            for part in parts:
-                memory.begin_part(part, handle)  # type: ignore[union-attr] # as asserted
-            mark = start()
-            ends = [memory.end_part(part, handle) for part in parts if memory]
-            return queue.queues.mark(handle) if any(ends) else mark
-
+        assert memory is not None or not uses
+        begin = Surrounded(queue, memory, uses, start)
         work = queue.give(begin, (start, uses), kernel)
         for use in uses:
             use.storage.used_by(work, use.first, use.last, written=use.written)

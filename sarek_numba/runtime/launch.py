@@ -46,6 +46,7 @@ from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.rejected import explained
 from sarek_numba.runtime.source import Source
 from sarek_numba.runtime.stream import Stream
+from sarek_numba.runtime.submission import Submission
 
 _INT32_ELEMENTS = 2**31
 
@@ -201,7 +202,7 @@ def launch(
     def prepare(buffers: Sequence[Any]) -> Callable[[], Any]:
         assert queue is not None
         given = (queue.handle, grid, block, shared_bytes, filled(buffers))
-        start = partial(cast(QueuedProgram, program).enqueue, *given)
+        start = Submission(cast(QueuedProgram, program), device.record.name, *given)
         return start if clock is None else partial(clock.over, start)
 
     queue = queue_for(

@@ -24,6 +24,7 @@ def storage_of_size(size: int, pinned: Pinned = False) -> Storage:
     if target is None or memory is None or memory.pinned is None:
         return Storage.of_size(size)
     storage = Storage(memory.pinned.acquire(size))
+    storage.is_alone = True
     storage.pinned_for = target.name
     return storage
 

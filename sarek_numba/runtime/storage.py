@@ -47,6 +47,7 @@ class Storage:
 
     def __init__(self, host: Bytes) -> None:
         self.host = host
+        self.is_alone = False  # is it sure that no other storage has one of the bytes?
         self.lock = threading.RLock()
         self._on_host = Extents((0, host.size))
         self.pinned_for: str | None = None  # the device that the host memory is page-locked for
@@ -61,7 +62,9 @@ class Storage:
         """New memory, aligned to a page; its contents are undefined."""
         room: Bytes = np.empty(size + PAGE, np.uint8)
         shift = -room.ctypes.data % PAGE
-        return cls(room[shift : shift + size])
+        made = cls(room[shift : shift + size])
+        made.is_alone = True
+        return made
 
     @property
     def start(self) -> int:

@@ -3,7 +3,8 @@
 A device with queues has one `Window`, shared by all threads. A launch whose arrays are all vectors
 in the device's memory is checked, and what it needs is compiled and brought there, in the call;
 then it waits with others until something needs its results or changes its arguments, and all are
-given to the device together, in order. Every other launch is such a point itself.
+given to the device together: in order, or several as one (`fusion`). Every other launch is such a
+point itself.
 
 A failure of the device's driver is raised by the call that had the launch submitted, and names the
 launch and the line that made it.
@@ -14,14 +15,16 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Literal
 
+from sarek_numba.capability import DeviceRecord
 from sarek_numba.errors import InvalidArgument, UnknownDevice
-from sarek_numba.runtime.device import Driver, Queues
+from sarek_numba.runtime import fusion
+from sarek_numba.runtime.device import Driver, JoinedProgram, Queues
 from sarek_numba.runtime.registry import ORDER, Device, device
 from sarek_numba.runtime.work import AT_ONCE, Work, WorkQueue, forget_all_done
 
@@ -58,6 +61,7 @@ statistics = Statistics()
 class _Settings:
     enabled: bool = True
     limit: int = LIMIT
+    fuse: bool | None = None  # None: what the device's record says
 
 
 _lock = threading.Lock()
@@ -70,11 +74,17 @@ _windows: dict[Queues, Window] = {}
 
 
 def configure(
-    backend: str | None = None, *, enabled: bool | None = None, limit: int | None = None
+    backend: str | None = None,
+    *,
+    enabled: bool | None = None,
+    limit: int | None = None,
+    fuse: bool | Literal["auto"] | None = None,
 ) -> None:
     """Have the launches of a backend's devices, or of all, wait or not, and at most how many.
 
-    What is not given stays as it is. Raises UnknownDevice, InvalidArgument.
+    `fuse` is whether small independent ones are given to a device as one; "auto", as at the start:
+    where the device's record says that it pays. What is not given stays as it is. Raises
+    UnknownDevice, InvalidArgument.
     """
     global _default
     if backend is not None and backend not in ORDER:
@@ -86,6 +96,8 @@ def configure(
         raise InvalidArgument(f"a window has room for at least 1 launch, not for {limit!r}")
     if enabled is not None and not isinstance(enabled, bool):
         raise InvalidArgument(f"a window is enabled or not: True or False, not {enabled!r}")
+    if not (fuse is None or isinstance(fuse, bool) or (isinstance(fuse, str) and fuse == "auto")):
+        raise InvalidArgument(f'launches are fused or not: True, False or "auto", not {fuse!r}')
     for window in list(_windows.values()):
         window.submit_all("configure")
     with _lock:
@@ -93,6 +105,7 @@ def configure(
         now = _Settings(
             before.enabled if enabled is None else enabled,
             before.limit if limit is None else limit,
+            before.fuse if fuse is None else None if isinstance(fuse, str) else fuse,
         )
         if backend is None:
             _default = now
@@ -100,7 +113,7 @@ def configure(
         else:
             _settings[backend] = now
         for window in _windows.values():
-            window.settings = _settings.get(window.backend, _default)
+            window.adopt(_settings.get(window.record.backend, _default))
 
 
 def flush(which: str | Device | None = None) -> None:
@@ -121,10 +134,27 @@ def flush(which: str | Device | None = None) -> None:
 # --- windows --------------------------------------------------------------------------------------
 
 
+_Place = tuple[CodeType, int] | None  # code, and how far it is
+_Launch = tuple[str, _Place]  # a kernel, and where it was launched
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """What became of a launch that was not submitted by itself, in its order.
+
+    `launches` ran as one, with `mark`. If it was submitted before launches of earlier calls, those
+    are done with the last of them, which was one of `behind`; then that mark is the launch's.
+    """
+
+    launches: Sequence[_Launch]
+    mark: Any
+    behind: Sequence[_Launch] = ()
+
+
 class Deferred(Work):
     """A launch in a window. `mark` is None until it is submitted."""
 
-    __slots__ = ("_place", "kernel", "start")
+    __slots__ = ("_place", "joined", "kernel", "start")
 
     def __init__(self, queue: Window, start: Callable[[], Any], used: Any, kernel: str) -> None:
         self.queue = queue
@@ -134,6 +164,7 @@ class Deferred(Work):
         self.start: Callable[[], Any] | None = start
         self.kernel = kernel
         self._place = _users_place()
+        self.joined: _Joined | None = None
 
     def submit(self, why: str) -> None:
         """With all before it."""
@@ -143,10 +174,18 @@ class Deferred(Work):
     def wait(self, why: str) -> None:
         """Return when it is done. Raises BackendError with the launch's name and line."""
         self.submit(why)
+        joined = self.joined
+        behind = joined.behind if joined is not None else ()
+        try:
+            if joined is not None and behind and not self.told:
+                self.queue.queues.wait(joined.mark)
+        except Exception as error:
+            self.told = True
+            raise self.named(error) from None
         try:
             super().wait(why)
         except Exception as error:
-            raise self.named(error) from None
+            raise (_named(error, behind) if behind else self.named(error)) from None
 
     def is_done(self, number: int = 0) -> bool:
         """Whether it was submitted, and is done or has failed and said so."""
@@ -155,8 +194,11 @@ class Deferred(Work):
         mark = self.mark
         if mark is None:
             return False
-        status = self.queue.queues.status(mark)
-        return status == 0 or (status > 0 and self.number <= number)
+        joined, status = self.joined, self.queue.queues.status
+        if joined is not None and joined.behind and status(joined.mark) < 0:
+            return False
+        found = status(mark)
+        return found == 0 or (found > 0 and self.number <= number)
 
     def begin(self) -> Exception | None:
         """Give it to the device; its failure, if it fails."""
@@ -170,22 +212,41 @@ class Deferred(Work):
         return None
 
     def named(self, error: Exception) -> Exception:
-        """The error, saying which launch it is of."""
-        note = f"\n  note: of the launch of kernel '{self.kernel}' at {_line(self._place)}"
-        if error.args and note not in str(error.args[0]):
-            error.args = (f"{error.args[0]}{note}", *error.args[1:])
-        return error
+        """The error, saying which launch it is of, or which ran as one with it."""
+        return _named(error, self.launches())
+
+    def launches(self) -> Sequence[_Launch]:
+        """What ran as one."""
+        return ((self.kernel, self._place),) if self.joined is None else self.joined.launches
+
+
+def _named(error: Exception, launches: Sequence[_Launch]) -> Exception:
+    if len(launches) == 1:
+        kernel, place = launches[0]
+        note = f"\n  note: of the launch of kernel '{kernel}' at {_line(place)}"
+    else:
+        each = dict.fromkeys(f"\n    kernel '{k}' at {_line(place)}" for k, place in launches)
+        note = f"\n  note: of one of {len(launches)} launches that ran as one:{''.join(each)}"
+    if error.args and note not in str(error.args[0]):
+        error.args = (f"{error.args[0]}{note}", *error.args[1:])
+    return error
 
 
 class Window(WorkQueue):
     """The launches of a device that have no stream, in order."""
 
-    def __init__(self, queues: Queues, backend: str) -> None:
+    def __init__(self, queues: Queues, record: DeviceRecord) -> None:
         super().__init__(queues, queues.default())
-        self.backend = backend
-        self.settings = _settings.get(backend, _default)  # `configure` changes it
+        self.record = record
+        self.adopt(_settings.get(record.backend, _default))
         self.waiting: list[Deferred] = []
         self._in_flight: Work | None = None  # the last of the window before the last full one
+
+    def adopt(self, settings: _Settings) -> None:
+        """Go by these settings from now on."""
+        self.settings = settings
+        self._why_apart = fusion.why_apart(self.record, settings.fuse)
+        self._decisions = fusion.Decisions(self.record.name)
 
     def make_room(self) -> None:
         """Submit everything if the window is full; wait if the device is two windows behind."""
@@ -217,14 +278,62 @@ class Window(WorkQueue):
         if not self.waiting:
             return
         with self.lock:
+            decision = self._decision(self.waiting)
             waiting, self.waiting = self.waiting, []
-            failures = [failure for work in waiting if (failure := work.begin()) is not None]
+            if decision is None:
+                failures = [failure for work in waiting if (failure := work.begin()) is not None]
+            else:
+                failures = self._submit_joined(waiting, decision)
             self.queues.submit(self.handle)
         if waiting:
             with _lock:
                 statistics.flushes[why] = statistics.flushes.get(why, 0) + 1
         if failures:
             raise failures[0]
+
+    def _decision(self, waiting: Sequence[Deferred]) -> fusion.Decision | None:
+        """What is given to the device as one; None if nothing is."""
+        if self._why_apart is None:
+            return self._decisions.of(waiting)
+        if len(waiting) >= fusion.COUNTS[-1]:
+            fusion.tell(waiting[0].kernel, self.record.name, self._why_apart)
+        return None
+
+    def _submit_joined(
+        self, waiting: Sequence[Deferred], decision: fusion.Decision
+    ) -> list[Exception]:
+        """Give the device what waits, in batches; the failures."""
+        failures: list[Exception] = []
+        marks: list[Any] = []
+        for places, program in decision.batches:
+            works = [waiting[place] for place in places]
+            if program is None or not self._join(works, program):
+                failures += [failure for work in works if (failure := work.begin()) is not None]
+            marks.append(works[-1].mark)
+        behind = {k: waiting[decision.batches[k][0][-1]].launches() for _, k in decision.late}
+        for place, k in decision.late:
+            work = waiting[place]
+            if not work.told:
+                work.joined = _Joined(work.launches(), work.mark, behind[k])
+                work.mark = self.queues.mark(self.handle) if marks[k] is None else marks[k]
+        return failures
+
+    def _join(self, works: Sequence[Deferred], program: JoinedProgram) -> bool:
+        """Give launches to the device as one. What it does not take is to be given to it one by
+        one: it has begun with none of them.
+        """
+        try:
+            mark = fusion.submit(works, program, self)
+        except Exception as error:
+            fusion.refused(works[0], len(works), error)
+            self._decisions.forget()
+            return False
+        joined = _Joined([(work.kernel, work._place) for work in works], mark)
+        for work in works:
+            work.mark, work.start, work.joined = mark, None, joined
+        with _lock:
+            statistics.fused += len(works)
+        return True
 
 
 def window_of(driver: Driver) -> Window | None:
@@ -243,7 +352,7 @@ def window_for(driver: Driver) -> Window:
     with _lock:
         window = _windows.get(queues)
         if window is None:
-            window = _windows[queues] = Window(queues, driver.record.backend)
+            window = _windows[queues] = Window(queues, driver.record)
         return window
 
 

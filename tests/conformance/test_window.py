@@ -334,6 +334,20 @@ def test_arguments_live_until_they_are_used(name):
 
 
 @on_windows
+def test_nothing_keeps_memory_of_vectors_that_are_gone(name):
+    """Not plans either, which remember what they launched on."""
+    out, memory = sarek.zeros(64, np.float32), []
+    for _ in range(30):
+        x = sarek.ones(64, np.float32)
+        memory.append(weakref.ref(x._storage.host.base))
+        add.launch(out, x, grid=1, block=64, device=name)
+    assert out[0] == 30
+    del x
+    gc.collect()
+    assert [one() for one in memory] == [None] * 30
+
+
+@on_windows
 def test_nothing_grows(name):
     """Thousands of launches without a point, or with vectors of their own."""
     out, x = pair()

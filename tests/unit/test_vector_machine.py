@@ -1,8 +1,8 @@
 """Vectors against a model: whatever is done to them, and wherever, no datum is lost or stale.
 
 Rules write on the host, launch on every device and on streams of it, move, free, take sub-vectors
-and drop them, also while launches on them wait; the model is a plain NumPy array. Some vectors are
-page-locked, some records in columns, and columns of these.
+and drop them, also while launches on them wait, launch on many parts in a row; the model is a plain
+NumPy array. Some vectors are page-locked, some records in columns, and columns of these.
 `python -m tests.unit.test_vector_machine STEPS` runs until so many rules were applied.
 """
 
@@ -53,6 +53,11 @@ devices = st.sampled_from(DEVICES)
 streams = st.sampled_from(STREAMS)
 places = st.integers(0, LENGTH - 1)
 places_to_pin = st.booleans() | st.sampled_from(NAMES)
+spans = st.tuples(places, places).map(lambda pair: (min(pair), max(pair) + 1))
+rows = st.one_of(  # parts of a vector: apart from each other, or anyhow
+    st.permutations([(k, k + 4) for k in range(0, LENGTH, 4)]),
+    st.lists(spans, min_size=4, max_size=9),
+)
 
 
 @sarek.kernel
@@ -96,6 +101,7 @@ class VectorMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.pairs: list[tuple[Any, np.ndarray]] = []
+        window.configure(fuse=True)
         VectorMachine.steps -= 1  # invariants are looked at before the first step too
 
     @rule(target=vectors, start=st.integers(-9, 9), pinned=places_to_pin)
@@ -195,6 +201,15 @@ class VectorMachine(RuleBasedStateMachine):
         write_some.launch(vector, n, grid=2, block=32, device=on[0], stream=stream_of(*on))
         model[::3] = n
 
+    @rule(pair=vectors, device=devices, parts=rows)
+    def launch_on_parts(self, pair: tuple, device: str, parts: list) -> None:
+        """Many launches in a row: those on parts apart may be given to the device as one."""
+        vector, model = pair
+        for n, (first, last) in enumerate(parts):
+            if len(model[first:last]):
+                write_some.launch(vector[first:last], n, grid=2, block=32, device=device)
+                model[first:last][::3] = n
+
     @rule(pair=vectors, on=streams)
     def launch_read(self, pair: tuple, on: tuple) -> None:
         (vector, model), device, stream = pair, on[0], stream_of(*on)
@@ -268,7 +283,7 @@ class VectorMachine(RuleBasedStateMachine):
         VectorMachine.steps += 1
 
     def teardown(self) -> None:
-        window.configure(enabled=True, limit=64)
+        window.configure(enabled=True, limit=64, fuse="auto")
         for vector, model in self.pairs:
             assert (vector == model).all()
 
@@ -282,4 +297,5 @@ if __name__ == "__main__":
     longer = settings(max_examples=20, stateful_step_count=50, deadline=None)
     while VectorMachine.steps < steps:
         run_state_machine_as_test(VectorMachine, settings=longer)
-        print(f"{VectorMachine.steps} steps on {', '.join(map(str, DEVICES))}", flush=True)
+        fused, names = window.statistics.fused, ", ".join(map(str, DEVICES))
+        print(f"{VectorMachine.steps} steps, {fused} fused, on {names}", flush=True)

@@ -93,6 +93,10 @@ class BuiltProgram:
         mark = self.enqueue(self._owner.stream, grid, block, shared_bytes, arguments)
         self._owner.streams.wait(mark)
 
+    def joined(self, count: int) -> str:
+        """See `sarek_numba.runtime.device.QueuedProgram`."""
+        return f"{self._owner.record.name} has no launches as one in this version"
+
     def check(self, block: Dimensions) -> None:
         """See `sarek_numba.runtime.device.QueuedProgram`."""
         self.function.check(block)
