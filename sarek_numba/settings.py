@@ -88,6 +88,12 @@ def vulkan_validation() -> bool:
     return os.environ.get("SAREK_VULKAN_VALIDATION", "0") not in ("", "0")
 
 
+def rocm_folder() -> Path | None:
+    """ROCM_PATH: the folder of ROCm, where it is not one of the usual ones."""
+    stated = os.environ.get("ROCM_PATH")
+    return Path(stated) if stated else None
+
+
 def cache_folder() -> Path | None:
     """SAREK_CACHE_DIR: where results are kept for later processes; by default the user's folder of
     caches. None where SAREK_CACHE is 0.

@@ -16,6 +16,9 @@ def pytest_addoption(parser):
     parser.addoption(
         "--fake-cuda", action="store_true", help="have cuda:0 be the fake of tests/fake_cuda.py"
     )
+    parser.addoption(
+        "--fake-hip", action="store_true", help="have hip:0 be the fake of tests/fake_hip.py"
+    )
 
 
 def pytest_configure(config):
@@ -29,6 +32,11 @@ def pytest_configure(config):
         from tests.fake_cuda import FakeApi
 
         driver.use(FakeApi())
+    if config.getoption("--fake-hip"):
+        from sarek_hip import driver as hip
+        from tests import fake_hip
+
+        hip.use(fake_hip.api())
 
 
 @pytest.fixture

@@ -64,7 +64,29 @@ def _cuda(stream: Any) -> Callable[[], None]:
     return let_go
 
 
-_GATES = {"opencl": _opencl, "cuda": _cuda}
+def _hip(stream: Any) -> Callable[[], None]:
+    """The stream waits for a word of page-locked memory."""
+    import ctypes
+
+    from tests.fake_hip import Library
+
+    raw, api = stream.queue.handle.raw, stream.device.driver.access.api
+    if isinstance(api._hip, Library):
+        return api._hip.fake.gate(api._hip.object(raw))
+    word = ctypes.c_uint32.from_address(api.allocate_host(4))
+    word.value = 0
+    equal, all_bits = 1, 0xFFFFFFFF
+    place = ctypes.c_void_p(ctypes.addressof(word))
+    wait = api._hip.hipStreamWaitValue32
+    api.check((wait(ctypes.c_void_p(raw), place, ctypes.c_uint32(1), equal, all_bits),))
+
+    def let_go() -> None:
+        word.value = 1
+
+    return let_go
+
+
+_GATES = {"opencl": _opencl, "cuda": _cuda, "hip": _hip}
 
 
 def on_launch(monkeypatch: Any, name: str, instead: Callable[..., Any]) -> None:

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 from sarek_cuda.dialect import DIALECT
 from sarek_cuda.driver import Api, shown
-from sarek_numba.capability import (
-    Capability,
-    CapabilityKind,
-    DeviceRecord,
-    Fact,
-    Limits,
-    Verdict,
-    host_facts,
-)
-from sarek_numba.ir.nodes import AtomicOp
-from sarek_numba.ir.types import MemSpace, Scalar
+from sarek_numba.capability import DeviceRecord, Limits
+from sarek_numba.ir.types import Scalar
+from sarek_numba.runtime.cudalike.facts import Evidence, facts
 from sarek_numba.runtime.device import BackendUnavailable
 
 LOCAL_BYTES = 512 * 1024  # of a thread: the same table
@@ -33,29 +24,18 @@ _FEATURES = {
     "warp": "__shfl_sync: CUDA C++ Programming Guide, warp shuffle functions; lanes follow the "
     "linear index in the block (thread hierarchy)",
 }
-_STREAMS = Fact(
-    Verdict.AVAILABLE,
-    CapabilityKind.STRUCTURAL,
-    "CUDA driver API, sections on stream and event management",
-)
-_INTEGERS = "C++17 integers of this width; what C++ leaves open is guarded, by construction"
 _FLOATS = {
     Scalar.FLOAT32: "CUDA C++ Programming Guide, standard functions: + - * are IEEE 754, / and "
     "sqrt with --prec-div=true --prec-sqrt=true --ftz=false; --fmad=false contracts nothing",
     Scalar.FLOAT64: "CUDA C++ Programming Guide, standard functions: + - * / and sqrt are IEEE "
     "754; --fmad=false contracts nothing",
 }
-_OTHER_FLOATS = "computed in float32 and rounded once, by construction"
-_ATOMIC = "CUDA C++ Programming Guide, atomic functions"
-_ATOMIC_LOOP = "by construction: a loop of atomicCAS on the bits"
-_INTEGER_ONLY = frozenset({AtomicOp.AND, AtomicOp.OR, AtomicOp.XOR, AtomicOp.INC, AtomicOp.DEC})
-_ATOMIC_SCALARS = (
-    Scalar.INT32,
-    Scalar.UINT32,
-    Scalar.INT64,
-    Scalar.UINT64,
-    Scalar.FLOAT32,
-    Scalar.FLOAT64,
+_EVIDENCE = Evidence(
+    features=_FEATURES,
+    streams="CUDA driver API, sections on stream and event management",
+    floats=_FLOATS,
+    atomic="CUDA C++ Programming Guide, atomic functions",
+    atomic_loop="by construction: a loop of atomicCAS on the bits",
 )
 
 _EXACT = ("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
@@ -132,7 +112,7 @@ def record_of(api: Api, device: Any, name: str) -> DeviceRecord:
             thread_local_bytes=LOCAL_BYTES,
             registers=attribute("MAX_REGISTERS_PER_BLOCK"),
         ),
-        facts=facts(),
+        facts=facts(DIALECT, _EVIDENCE),
     )
 
 
@@ -140,25 +120,3 @@ def capability_of(api: Api, device: Any) -> int:
     """The compute capability, as 90."""
     major = api.attribute(device, "COMPUTE_CAPABILITY_MAJOR")
     return 10 * major + api.attribute(device, "COMPUTE_CAPABILITY_MINOR")
-
-
-def facts() -> dict[Capability, Fact]:
-    """What every device has that NVRTC compiles for; nothing of it depends on the device."""
-    found = {
-        Capability(feature): Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, evidence)
-        for feature, evidence in _FEATURES.items()
-    }
-    for scalar in DIALECT.types:
-        evidence = _FLOATS.get(scalar, _OTHER_FLOATS) if scalar.is_float else _INTEGERS
-        fact = Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, evidence)
-        for feature in ("storage", "arithmetic"):
-            found[Capability(feature, scalar)] = fact
-    for op, scalar in product(AtomicOp, _ATOMIC_SCALARS):
-        if scalar.is_float and op in _INTEGER_ONLY:
-            continue
-        native = (op, scalar) in DIALECT.atomics or op is AtomicOp.LOAD
-        evidence = _ATOMIC if native else _ATOMIC_LOOP
-        for space in (MemSpace.GLOBAL, MemSpace.SHARED):
-            fact = Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, evidence)
-            found[Capability("atomic", scalar, op, space)] = fact
-    return found | host_facts(_STREAMS)

@@ -1,4 +1,8 @@
-"""AMD devices through HIP C++: the text of a kernel. There is no runtime yet.
+"""AMD devices through HIP C++, hiprtc and the HIP runtime.
 
 Importing this package opens nothing.
 """
+
+from sarek_hip.runtime import backend
+
+__all__ = ["backend"]

@@ -47,6 +47,8 @@ BREAKING: dict[str, tuple[tuple[str, ...], str]] = {
     "-fno-signed-zeros": (("signed_zeros",), _CLANG),
     "-freciprocal-math": (("division",), _CLANG),
     "-fgpu-flush-denormals-to-zero": (_FLUSH, _CLANG),
+    "-fno-hip-fp32-correctly-rounded-divide-sqrt": (("division", "square_root"), _CLANG),
+    "-ffp-contract=on": (("contraction",), _CLANG),
     "fastMathEnabled": ((*_FAST, *_FINITE, "signed_zeros"), _METAL),
 }
 

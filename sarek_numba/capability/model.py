@@ -104,6 +104,7 @@ class Limits:
     `warps_span_rows` a warp lies in one row along x. `local_bytes` is what the local arrays of all
     threads of a block may take together, `thread_local_bytes` what those of one may take; where
     both are None, the driver knows and says. `registers` are those of a block, where told.
+    `threads_per_axis` is what grid times block may be along an axis, where that is limited.
     """
 
     threads_per_block: int
@@ -118,6 +119,7 @@ class Limits:
     local_bytes: int | None = None
     thread_local_bytes: int | None = None
     registers: int | None = None
+    threads_per_axis: int | None = None
 
     def warp_width_for(self, wanted: int | None) -> int:
         """The width of a warp on the device, where another than its own may be wanted."""

@@ -90,6 +90,14 @@ def check_limits(kernel: str, grid: Dimensions, block: Dimensions, record: Devic
                     f"kernel '{kernel}': {what} {sizes} is {size} along {axis}; "
                     f"device '{record.name}' takes at most {limit}"
                 )
+    most_threads = limits.threads_per_axis
+    for axis, blocks, size in zip(_AXES, grid, block, strict=True):
+        if most_threads is not None and blocks * size > most_threads:
+            raise InvalidDimensions(
+                f"kernel '{kernel}': {blocks} blocks of {size} along {axis} are {blocks * size} "
+                f"threads; device '{record.name}' takes at most {most_threads} along an axis\n"
+                "  hint: launch fewer threads, of which each does the work of several"
+            )
 
 
 def check_most_threads(kernel: str, block: Dimensions, most: int | None) -> None:

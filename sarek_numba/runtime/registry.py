@@ -40,6 +40,7 @@ ENTRY_POINT_GROUP = "sarek_numba.backends"
 ORDER = ("cuda", "hip", "opencl", "vulkan", "metal", "native", "interpreter")
 FIRST_PARTY = {
     "cuda": "sarek_cuda",
+    "hip": "sarek_hip",
     "opencl": "sarek_opencl",
     "native": "sarek_native",
     "interpreter": "sarek_interp",

@@ -113,6 +113,7 @@ def test_files_that_are_none(tmp_path):
 TAKEN = {  # by backend
     "opencl": "it takes OPENCL",
     "cuda": "it takes CUDA, PTX",
+    "hip": "it takes HIP",
     "vulkan": "it takes GLSL, SPIRV",
 }
 
