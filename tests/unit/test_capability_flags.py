@@ -59,7 +59,12 @@ def _cuda() -> tuple[Any, Any]:
     return module.options_for(architecture), module.options_for(architecture, fast=True)
 
 
-@pytest.mark.parametrize("options", [_opencl, _cuda], ids=["opencl", "cuda"])
+def _hip() -> tuple[Any, Any]:
+    module = import_module("sarek_hip.record")
+    return module.options_for("gfx90a"), module.options_for("gfx90a", fast=True)
+
+
+@pytest.mark.parametrize("options", [_opencl, _cuda, _hip], ids=["opencl", "cuda", "hip"])
 def test_options_of_backends_are_legal(options: Any) -> None:
     """Exact ones always, fast ones under the grant, and only there."""
     exact, fast = options()
