@@ -106,7 +106,9 @@ class FakeApi(Api):
         self.attributes = dict(ATTRIBUTES)
         self._count = devices
         self._lose: CudaError | None = None
-        self.status = CudaError(0, "CUDA_SUCCESS")
+        self._last = CudaError(0, "CUDA_SUCCESS")
+        self._numbered: dict[int, Any] = {}
+        self._entries: tuple[Any, Any]
         self._lock = threading.RLock()
         self._contexts = threading.local()
 
@@ -153,7 +155,7 @@ class FakeApi(Api):
         return stack
 
     def error(self, code: int, name: str) -> CudaError:
-        return self.status if self.status.code == code else CudaError(code, name)
+        return self._last if self._last.code == code else CudaError(code, name)
 
     # --- devices and contexts ---
 
@@ -249,12 +251,39 @@ class FakeApi(Api):
     def launch(self) -> Any:
         return self._launch
 
+    def calls_for_machine_code(self) -> tuple[int, int] | None:
+        if not hasattr(self, "_entries"):
+            sizes = [ctypes.c_uint] * 7
+            launch = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_size_t, *sizes, *[ctypes.c_size_t] * 3)
+            current = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+            self._entries = launch(self._launch_by_number), current(self._tell_context)
+        first, second = (ctypes.cast(each, ctypes.c_void_p).value for each in self._entries)
+        return (first, second) if first and second else None
+
+    def _launch_by_number(self, function: int, *given: int) -> int:
+        *sizes, stream, address, extra = given
+        self.calls["machine code"] += 1
+        handles = (self._numbered[function], *sizes, self._numbered[stream])
+        return self._launch(*handles, address, extra)[0]
+
+    def _tell_context(self, where: int) -> int:
+        self.calls["current_context"] += 1
+        ctypes.c_uint64.from_address(where).value = self._stack[-1] if self._stack else 0
+        return 0
+
+    def number(self, handle: Any) -> int:
+        self._numbered[id(handle)] = handle
+        return id(handle)
+
+    def status(self, code: int) -> Any:
+        return code
+
     def _launch(self, function: FakeFunction, *given: Any) -> tuple[int]:
         *sizes, shared, stream, address, extra = given
         try:
             self._call("launch")
         except CudaError as error:  # this call gives its status
-            self.status = error
+            self._last = error
             return (error.code,)
         if shared > function.shared or extra:
             return (driver.INVALID_VALUE,)

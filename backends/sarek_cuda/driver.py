@@ -28,6 +28,7 @@ INVALID_VALUE = 1
 NOT_FOUND = 500
 NOT_READY = 600
 OUT_OF_RESOURCES = 701
+_ENTRY_VERSION = 4000  # of CUDA, whose calls these are: cuLaunchKernel came with 4.0
 STICKY = {  # after these nothing works in the context: CUDA driver API, CUresult
     214: "an error of memory that could not be corrected",
     220: "an error of NVLink",
@@ -232,6 +233,28 @@ class Api:
         """The call that launches: (function, grid, block, bytes, stream, addresses, 0) beside each
         other; it gives a tuple with the status, which is false for success."""
         return self._cuda.cuLaunchKernel
+
+    def calls_for_machine_code(self) -> tuple[int, int] | None:
+        """The addresses of cuLaunchKernel and cuCtxGetCurrent; None where they are not told."""
+        try:
+            return self._address(b"cuLaunchKernel"), self._address(b"cuCtxGetCurrent")
+        except (CudaError, AttributeError, TypeError):  # bindings differ in this call
+            return None
+
+    def _address(self, name: bytes) -> int:
+        found = self.check(self._cuda.cuGetProcAddress(name, _ENTRY_VERSION, 0))
+        address = int(found[0] if isinstance(found, tuple) else found)
+        if not address:
+            raise CudaError(NOT_FOUND, f"{name.decode()} has no address")
+        return address
+
+    def number(self, handle: Any) -> int:
+        """A function or a stream as machine code passes it."""
+        return int(handle)
+
+    def status(self, code: int) -> Any:
+        """The status of a call that machine code made, as `launch` gives it."""
+        return self._cuda.CUresult(code)
 
     # --- memory ---
 

@@ -1,27 +1,32 @@
 """Plans of launches on CUDA devices, of vectors.
 
-The machine code of the native device, where there is any, checks the arguments and gives the bytes
-of all parameters and the serial numbers of the vectors' buffers that are ready. Those that are not
-are brought there. Of these bytes an argument list is made, with addresses of the device, and kept:
-a launch with the same bytes is one call of the driver. A launch that may wait in the device's
-window does; without the window it begins at once, and is waited for by who needs its results.
+Machine code (`launcher_ir`) checks the arguments and gives the bytes of all parameters and the
+serial numbers of the vectors' buffers that are ready. A launch without the window that uses what
+one shortly before used is begun there. Else Python code brings the buffers that are not ready,
+makes an argument list with addresses of the device, and keeps it: a launch with the same bytes is
+one call of the driver. A launch that may wait in the device's window does; without the window it
+begins at once, and is waited for by who needs its results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sarek_cuda import driver
+from sarek_cuda.batches import Batches
+from sarek_cuda.launcher_ir import FIXED, GIVEN, RUN
+from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.cache import compiled_launches
 from sarek_numba.runtime.cudalike.memory import addresses_of
 from sarek_numba.runtime.cudalike.queues import Mark
-from sarek_numba.runtime.plans import ArrayCheck, Attempt, Memory, Plan
-from sarek_numba.runtime.registry import acceptors
+from sarek_numba.runtime.machine.tables import Launchers
+from sarek_numba.runtime.plans import ArrayCheck, Attempt, Fill, Length, Memory, Plan
 from sarek_numba.runtime.storage import Access, ready_key
 from sarek_numba.runtime.window import Window, hide, window_for
 from sarek_numba.runtime.work import Work, WorkQueue
@@ -29,12 +34,17 @@ from sarek_numba.runtime.work import Work, WorkQueue
 if TYPE_CHECKING:
     from sarek_cuda.runtime import CudaDriver
     from sarek_numba.runtime.cudalike.device import BuiltProgram
-    from sarek_numba.runtime.cudalike.queues import Stream
 
 _MOST_KEPT = 256  # argument lists of one plan
-_MOST_IN_BATCH = 64  # launches that begin at once
-_MOST_BATCHES = 16  # that are not known to be done
+_WORD = 8
+_FINE = bytes(_WORD)  # behind the words of a launch: nothing failed
+_NOTED = 2  # words of a vector behind the parameters, beside its serial number
 hide(Path(__file__).resolve().parent)
+
+
+@cache
+def _launchers() -> Launchers:
+    return Launchers(RUN)
 
 
 class CudaPlans:
@@ -42,6 +52,7 @@ class CudaPlans:
 
     def __init__(self, owner: CudaDriver) -> None:
         self._owner = owner
+        self._batches: Batches | None = None
 
     def takes(self, plan: Plan) -> bool:
         """Not with arrays of NumPy, which are bound anew at each launch, nor with strides."""
@@ -50,46 +61,69 @@ class CudaPlans:
 
     def attempt(self, plan: Plan) -> Attempt | None:
         """One function for launches in the window and for those that begin at once."""
-        machine = acceptors()
-        if machine is None or not self.takes(plan):
+        if not self.takes(plan) or 0 in (*plan.grid, *plan.block):
             return None
-        window, memory = window_for(self._owner), self._owner.memory
+        window, memory, machine = window_for(self._owner), self._owner.memory, _launchers()
         assert memory is not None, "as every CUDA device has"
         keys = [
             {access: ready_key(memory, queue, access) for access in (None, *Access)}
             for queue in (window, None)
         ]
-        accept, accept_alone = (machine.acceptor(plan, key) for key in keys)
-        if accept is None or accept_alone is None or 0 in (*plan.grid, *plan.block):
+        if self._batches is None:
+            with window.lock:
+                self._batches = self._batches or Batches(window, self._owner.stream)
+        launches, told = _Launches(self._owner, plan, self._batches), _with_spans(plan)
+        accept = machine.function(told, ready=keys[0])
+        alone = (launches.words.ctypes.data,)
+        accept_alone = machine.function(told, alone, ready=keys[1], kept=(launches,))
+        if accept is None or accept_alone is None:
             return None
-        return _attempt(_Launches(self._owner, plan), window, accept, accept_alone), None
+        return _attempt(launches, window, accept, accept_alone), None
+
+
+def _with_spans(plan: Plan) -> Plan:
+    """The plan with two words of each vector behind its parameters: the host's address, and how
+    many elements there are.
+    """
+    spans: list[Fill] = []
+    for position, check in enumerate(plan.checks):
+        if isinstance(check, ArrayCheck):
+            spans += [Memory(position), Length(position, Scalar.INT32)]
+    return replace(plan, fills=(*plan.fills, *spans))
 
 
 class _Ready:
     """The arguments of a launch as the driver reads them.
 
-    `firsts` is the byte at which each used vector begins in its memory, by its position.
+    `spans` says of each used vector where in its memory it begins and ends; `behind` are the words
+    behind the parameters.
     """
 
-    __slots__ = ("address", "addresses", "firsts", "words")
+    __slots__ = ("address", "addresses", "behind", "spans", "words")
 
-    def __init__(self, words: Any, firsts: dict[int, int]) -> None:
+    def __init__(self, words: Any, behind: Any, spans: list[tuple[int, int]]) -> None:
         self.words = words
-        self.firsts = firsts
+        self.behind = behind
+        self.spans = spans
         self.addresses = addresses_of(words)
         self.address: int = self.addresses.__array_interface__["data"][0]
 
 
 class _Launches:
-    """A function of the device, and the argument lists that it was given."""
+    """A function of the device, and the argument lists that it was given.
 
-    def __init__(self, owner: CudaDriver, plan: Plan) -> None:
+    `words` are the block of `launcher_ir`.
+    """
+
+    def __init__(self, owner: CudaDriver, plan: Plan, batches: Batches) -> None:
         program: BuiltProgram = plan.program  # type: ignore[assignment] # one of this driver
         self.owner = owner
+        self._api: driver.Api = owner.access.api  # type: ignore[assignment] # CUDA's
+        self.batches = batches
         self.name = plan.kernel
         self.known: dict[bytes, _Ready] = {}
         self.vectors = [
-            (position, check.access)
+            (position, check.access, check.dtype.itemsize)
             for position, check in enumerate(plan.checks)
             if isinstance(check, ArrayCheck)
         ]
@@ -105,6 +139,28 @@ class _Launches:
         self._give = function.give
         self._check = function.check_launch
         self.head = (function.raw, *plan.grid, *plan.block, shared)
+        self.words = self._block()
+
+    def _block(self) -> Any:
+        """With no opening in which anything was noted; without calls of the driver there is none
+        ever.
+        """
+        access, api = self.owner.access, self._api
+        raw, *sizes = self.head
+        calls = api.calls_for_machine_code()
+        behind = (_NOTED + 1) * len(self.vectors)
+        words = np.zeros(FIXED + 2 * self._count + behind, np.uint64)
+        handles = [api.number(each) for each in (raw, self.owner.stream.raw)]
+        where = self.batches.state.ctypes.data
+        self._can_learn = calls is not None
+        head = [where, *(calls or (0, 0)), access.context, *handles, self._count, behind, *sizes]
+        words[1:FIXED] = head
+        kinds = words[FIXED : FIXED + self._count]
+        for k, _ in self._memories:
+            kinds[k] = 1
+        block = words.view(np.int64)
+        block[0] = -1
+        return block
 
     def ready(self, packed: bytes, values: Sequence[Any], queue: WorkQueue | None) -> _Ready | None:
         """The arguments of a launch; vectors that are not ready are brought to the device.
@@ -114,37 +170,58 @@ class _Launches:
         """
         memory, count = self.owner.memory, self._count
         assert memory is not None
-        words = np.frombuffer(packed, np.int64)
-        starts = {argument: int(words[k]) for k, argument in self._memories}
-        serials = words[count:].copy()
-        for k, (position, access) in enumerate(self.vectors):
+        words = np.frombuffer(packed, np.int64)[:-1]
+        first_serial = count + _NOTED * len(self.vectors)
+        behind = words[count:].copy()
+        spans, serials = behind[: first_serial - count].reshape(-1, _NOTED), words[first_serial:]
+        for k, (position, access, _) in enumerate(self.vectors):
             if serials[k]:
                 continue
             value = values[position]
-            if starts.get(position, value._storage.start) != value._storage.start:
+            if spans[k, 0] != value._storage.start and value._storage.host.size:
                 compiled_launches[0] -= 1
                 return None
             try:
-                serials[k] = value._storage.bring(memory, value._array.nbytes, access, queue)
+                serial = value._storage.bring(memory, value._array.nbytes, access, queue)
             except BaseException:
                 compiled_launches[0] -= 1
                 raise
+            behind[first_serial - count + k] = serial
+        used, firsts = [], {}
+        for (position, _, itemsize), (start, elements) in zip(self.vectors, spans, strict=True):
+            storage = values[position]._storage
+            first = int(start) - storage.start if storage.host.size else 0
+            firsts[position] = first
+            used.append((first, first + int(elements) * itemsize))
         given = words[:count].copy() if count else np.zeros(1, np.int64)
-        firsts = {}
         for k, argument in self._memories:
             storage = values[argument]._storage
-            firsts[argument] = starts[argument] - storage.start if storage.host.size else 0
             given[k] = memory.handle(storage.held(memory)) + firsts[argument]
-        made = _Ready(given, firsts)
+        made = _Ready(given, behind, used)
         if len(self.known) >= _MOST_KEPT:
             self.known.clear()
-        self.known[words[:count].tobytes() + serials.tobytes()] = made
+        self.known[words[:count].tobytes() + behind.tobytes() + bytes(_WORD)] = made
         return made
 
-    def refuse(self, result: tuple[Any, ...]) -> None:
-        """Raise the error of a launch that did not begin."""
+    def learn(self, ready: _Ready, opening: int) -> None:
+        """Have machine code begin launches like this one as long as the opening lasts.
+
+        What it uses is noted with the batch of that opening. One copy changes the block, so that
+        machine code in another thread sees all of it or nothing.
+        """
+        if self._can_learn:
+            words, count = self.words.copy(), self._count
+            words[0] = opening
+            words[FIXED + count : FIXED + 2 * count] = ready.words[:count]
+            words[FIXED + 2 * count :] = ready.behind
+            self.words[:] = words
+
+    def refuse(self, status: Any) -> None:
+        """Raise the error of a launch that did not begin; a number is a status too."""
+        self.batches.end()
         with driver.check("a launch", self.owner.access):
-            self._check(result, self.head)
+            given = self._api.status(status) if type(status) is int else status
+            self._check((given,), self.head)
 
     def begin(self, ready: _Ready) -> Mark:
         """Give the launch to the default stream. Raises BackendError."""
@@ -164,91 +241,35 @@ def _make_room(window: Window) -> None:
         raise
 
 
-class _Batch(Work):
-    """Launches that began at once, one after the other; it is the mark of the last of them.
+Start = Callable[[_Ready, Sequence[Any], bool], tuple[Work, int]]
 
-    It grows only while it is the last work of its queue, and with the queue's lock. `number` and
-    `given` grow with it, so that who waited for what it was drops nothing that came to it later.
+
+def _starter(launches: _Launches, window: Window) -> Start:
+    """A function that begins a launch, unless machine code gave it to the driver before. It gives
+    the work that the launch is part of, and the opening in which it came there.
     """
-
-    __slots__ = ("given", "kept", "stream")
-    event = start = None  # as of a `Mark`
-
-    def __init__(self, window: Window, stream: Stream) -> None:
-        self.queue = window
-        self.kept: list[Any] = []
-        self.used = self.kept
-        self.number = 0
-        self.told = False
-        self.stream = stream
-        self.given = 0
-
-    @property
-    def mark(self) -> Any:  # of what it is now
-        return self
-
-    def wait(self, why: str) -> None:
-        """Return when that is done which is in it by now. Raises BackendError."""
-        with self.queue.lock:
-            number, given = self.number, self.given
-        try:
-            if not self.told:
-                self.queue.queues.wait(Mark(self.stream, given))
-        except Exception:
-            self.told = True
-            raise
-        finally:
-            self.queue.forget_done(number)
-
-
-class _Starts:
-    """Launches that begin at once: the work of the window's queue, beside what waits there."""
-
-    def __init__(self, owner: CudaDriver, window: Window) -> None:
-        self._owner = owner
-        self._window = window
-
-    def batch(self) -> _Batch:
-        """The batch that the next launch comes to. The window's lock is held."""
-        window = self._window
-        works = window._works
-        if works:
-            last = works[-1]
-            if type(last) is _Batch and len(last.kept) < _MOST_IN_BATCH and not last.told:
-                return last
-            window.forget_done()
-            if len(works) > _MOST_BATCHES:
-                works[0].wait("full")
-        made = _Batch(window, self._owner.stream)
-        window.remember(made)
-        return made
-
-
-def _starter(launches: _Launches, window: Window) -> Callable[[_Ready, Sequence[Any]], Work]:
-    """A function that begins a launch and gives the work that it is part of."""
-    owner = launches.owner
+    owner, batches, name = launches.owner, launches.batches, launches.name
     access, stream, head, lock = owner.access, owner.stream, launches.head, window.lock
-    batch_of, enter, next_number = _Starts(owner, window).batch, access.enter, stream.next
+    batch_of, enter, add = batches.batch, access.enter, batches.add
 
-    def start(ready: _Ready, values: Sequence[Any]) -> Work:
+    def start(ready: _Ready, values: Sequence[Any], is_given: bool) -> tuple[Work, int]:
         if window.waiting:
             window.submit_all("at once")
         with lock:
             batch = batch_of()
             if access.lost is not None:
                 access.refuse_lost()
-            pushed = enter()
-            try:
-                result = access.launch(*head, stream.raw, ready.address, 0)
-            finally:
-                if pushed:
-                    access.leave()
-            if result[0]:
-                launches.refuse(result)  # which raises
-            batch.given = next_number()
-            window._count = batch.number = window._count + 1
-            batch.kept.append((values, ready))
-        return batch
+            if not is_given:
+                pushed = enter()
+                try:
+                    result = access.launch(*head, stream.raw, ready.address, 0)
+                finally:
+                    if pushed:
+                        access.leave()
+                if result[0]:
+                    launches.refuse(result[0])  # which raises
+            add(batch, name, (values, ready))
+            return batch, batches.opening
 
     return start
 
@@ -261,39 +282,50 @@ def _attempt(
     All that it uses is in its cells: it is called for each launch.
     """
     known, vectors, name, begin = launches.known, launches.vectors, launches.name, launches.begin
-    start = _starter(launches, window)
-    used = [(position, access is Access.WRITE) for position, access in vectors if access]
-    unused = [position for position, access in vectors if access is None]
-    locked = [position for position, _ in vectors]
+    start, learn, refuse = _starter(launches, window), launches.learn, launches.refuse
+    used = [
+        (k, position, access is Access.WRITE)
+        for k, (position, access, _) in enumerate(vectors)
+        if access
+    ]
+    unused = [position for position, access, _ in vectors if access is None]
+    locked = [position for position, _, _ in vectors]
 
     def attempt(*values: Any) -> bool | None:
         settings = window.settings
         waits = settings.enabled
         packed = accept(*values) if waits else accept_alone(*values)
-        if packed is False:
-            return False
+        if packed is None or packed is False:
+            return packed
         try:
+            outcome = 0
+            if packed[-_WORD:] != _FINE:
+                outcome = int.from_bytes(packed[-_WORD:], "little", signed=True)
+                packed = packed[:-_WORD] + _FINE
+                if outcome != GIVEN:
+                    refuse(outcome)
             ready = known.get(packed)
             if ready is None:
                 ready = launches.ready(packed, values, window if waits else None)
                 if ready is None:
                     return False
+            opening = 0
             if waits:
                 if len(window.waiting) >= settings.limit:
                     _make_room(window)
                 work: Work = window.give(partial(begin, ready), (values, ready), name)
             else:
-                work = start(ready, values)
-            firsts = ready.firsts
-            for position, written in used:
-                value = values[position]
-                uses = value._storage._uses
-                first = firsts.get(position, 0)
-                last = first + value._array.nbytes
+                work, opening = start(ready, values, outcome == GIVEN)
+            spans = ready.spans
+            for k, position, written in used:
+                uses = values[position]._storage._uses
+                first, last = spans[k]
                 if not uses.has(first, last, written, work):
                     uses.add(first, last, written, work)
             for position in unused:
                 values[position]._storage._uses.add(0, 0, False, work)
+            if opening:
+                learn(ready, opening)
         finally:
             for position in locked:
                 values[position]._storage.lock.release()

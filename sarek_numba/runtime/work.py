@@ -71,6 +71,7 @@ class WorkQueue:
         self.handle = handle
         self.lock = threading.RLock()
         self.ready_keys: dict[Any, str] = {}  # see `storage.ready_key`
+        self.before_work: Callable[[], None] | None = None  # called before work is remembered
         self._works: deque[Work] = deque()
         self._count = 0
 
@@ -82,6 +83,8 @@ class WorkQueue:
 
     def remember(self, work: Work) -> None:
         """As `add`, which also looks for what is done. The lock is held."""
+        if self.before_work is not None:
+            self.before_work()
         self._count += 1
         work.number = self._count
         if not self._works:

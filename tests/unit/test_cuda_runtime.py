@@ -435,7 +435,7 @@ def test_launches_at_once_are_not_waited_for(device: Device, api: FakeApi) -> No
     before = api.calls.copy()
     for _ in range(10):
         call(out, x)
-    assert api.calls - before == {"launch": 10, "current_context": 10}
+    assert api.calls - before == {"launch": 10, "machine code": 10, "current_context": 10}
     assert not out.is_current()
     assert (out == 16 * NUMBERS).all()
 
