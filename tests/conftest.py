@@ -31,7 +31,7 @@ def pytest_configure(config):
         from sarek_cuda import driver
         from tests.fake_cuda import FakeApi
 
-        driver.use(FakeApi())
+        driver.use(FakeApi(devices=2))
     if config.getoption("--fake-hip"):
         from sarek_hip import driver as hip
         from tests import fake_hip

@@ -101,6 +101,7 @@ class FakeApi(Api):
         self.broken: CudaError | None = None
         self.size = memory
         self.memory: dict[int, np.ndarray[Any, Any]] = {}
+        self.homes: dict[int, int] = {}  # contexts that have memory
         self.host: dict[int, np.ndarray[Any, Any]] = {}
         self.streams: list[FakeStream] = []
         self.attributes = dict(ATTRIBUTES)
@@ -315,6 +316,7 @@ class FakeApi(Api):
             room = np.full(size + 256, _FREE, np.uint8)
             address = -(-room.ctypes.data // 256) * 256
             self.memory[address] = room
+            self.homes[address] = self._stack[-1]
             return address
 
     def free(self, address: int) -> None:
@@ -345,7 +347,28 @@ class FakeApi(Api):
         self._call("copy_out")
         self._add(stream, lambda: ctypes.memmove(host, of, size))
 
+    def home_of(self, address: int) -> tuple[int, int]:
+        self._call("home_of")
+        first, _ = self.memory_around(address)
+        return self.homes[first] - CONTEXT, self.homes[first]
+
+    def memory_around(self, address: int) -> tuple[int, int]:
+        with self._lock:
+            for first, room in self.memory.items():
+                if first <= address < first + room.size - 256:
+                    return first, room.size - 256
+        raise CudaError(driver.INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE")
+
     # --- streams and events ---
+
+    def stream_of(self, number: int) -> Any:
+        stream: FakeStream = self._numbered[number]
+        return stream
+
+    def finish_all(self) -> None:
+        self._call("finish_all")
+        for stream in list(self.streams):
+            self.finish_stream(stream)
 
     def _add(self, stream: FakeStream, do: Callable[[], Any]) -> None:
         def once() -> bool:

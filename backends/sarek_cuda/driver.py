@@ -288,7 +288,31 @@ class Api:
         """To the host, in a stream."""
         self.check(self._cuda.cuMemcpyDtoHAsync(host, of, size, stream))
 
+    def home_of(self, address: int) -> tuple[int, int]:
+        """The number of the device that has memory, and its context; 0 for memory of none."""
+        which = self._cuda.CUpointer_attribute
+        ask = self._cuda.cuPointerGetAttribute
+        number = int(self.check(ask(which.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address)))
+        try:
+            context = self.check(ask(which.CU_POINTER_ATTRIBUTE_CONTEXT, address))
+        except CudaError:  # memory of pools and mapped memory
+            context = 0
+        return number, int(context or 0)
+
+    def memory_around(self, address: int) -> tuple[int, int]:
+        """The first byte, and how many there are, of the allocation that has an address."""
+        first, size = self.check(self._cuda.cuMemGetAddressRange(address))
+        return int(first), int(size)
+
     # --- streams and events ---
+
+    def stream_of(self, number: int) -> Any:
+        """A stream that another library has, by its number; 1 and 2 are default streams."""
+        return self._cuda.CUstream(number)
+
+    def finish_all(self) -> None:
+        """Wait for all that the device was given."""
+        self.check(self._cuda.cuCtxSynchronize())
 
     def stream(self) -> Any:
         """A stream that does not wait for the default one."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from sarek_cuda import driver
+from sarek_cuda import adopting, driver
 from sarek_cuda.dialect import DIALECT, STATIC_SHARED_BYTES, TARGET
 from sarek_cuda.plans import CudaPlans
 from sarek_cuda.record import architecture_for, capability_of, options_for, record_of
+from sarek_numba.runtime.adopted import DeviceArray
 from sarek_numba.runtime.cudalike.device import CudalikeBackend, CudalikeDriver, Toolchain
+from sarek_numba.runtime.cudalike.queues import Stream
 from sarek_numba.runtime.languages import Language
 
 
@@ -18,7 +22,23 @@ class CudaDriver(CudalikeDriver):
 
     def __init__(self, api: driver.Api, device: Any, name: str) -> None:
         super().__init__(api, device, record_of(api, device, name), _toolchain(api, device))
+        self.cuda = api
         self.plans = CudaPlans(self)
+        self._others: dict[int, Stream] = {}  # streams of other libraries, by their numbers
+
+    def stream_of(self, number: int) -> Stream:
+        """A stream that another library has, each of whose launches has an event here.
+
+        Raises BackendError.
+        """
+        with self._lock:
+            found = self._others.get(number)
+            if found is None:
+                with driver.check("making an event", self.access):
+                    event = self.cuda.event(timed=False)
+                raw, no_pool = self.cuda.stream_of(number), deque[Any]()
+                found = self._others[number] = Stream(raw, event, no_pool, each=True)
+            return found
 
 
 def _toolchain(api: driver.Api, device: Any) -> Toolchain:
@@ -39,4 +59,22 @@ def _toolchain(api: driver.Api, device: Any) -> Toolchain:
     )
 
 
-backend = CudalikeBackend("cuda", driver.api, CudaDriver)
+class CudaBackend(CudalikeBackend):
+    """All CUDA devices of this process; an `Adopter`."""
+
+    def __init__(self) -> None:
+        super().__init__("cuda", driver.api, CudaDriver)
+
+    def adopt(self, value: Any) -> DeviceArray | None:
+        """See `sarek_numba.runtime.adopted.Adopter`."""
+        return adopting.adopt(value, self._own())
+
+    def driver_of(self, value: Any) -> CudaDriver | None:
+        """See `sarek_numba.runtime.adopted.Adopter`."""
+        return adopting.driver_of(value, self._own())
+
+    def _own(self) -> Sequence[CudaDriver]:
+        return [each for each in self.drivers() if isinstance(each, CudaDriver)]
+
+
+backend = CudaBackend()

@@ -214,7 +214,7 @@ def together(bytes_of_long):
 
 @devices
 @pytest.mark.parametrize("size", [4096, 48 * 1024 - 1024, 60 * 1024])
-def test_case_118_together(device, size):
+def test_shared_memory_of_several_arrays(device, size):
     """Arrays beyond what a device takes as declared ones share no byte, and the dynamic region is
     as long as was asked for and shares none of theirs.
     """

@@ -1,0 +1,1 @@
+"""DLPack: arrays in a device's memory as other libraries describe them."""
