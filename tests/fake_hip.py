@@ -10,6 +10,7 @@ they ask, lazily, and has a call fail. What goes wrong in the library itself is 
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_int, c_void_p
@@ -18,11 +19,10 @@ from typing import Any
 
 from sarek_cuda.driver import CudaError, ImageError
 from sarek_hip import driver
-from tests.fake_cuda import CONTEXT, FakeApi
+from tests.fake_cuda import CONTEXT, FakeApi, FakeFunction, FakeModule
 
 NOT_READY = driver.NOT_READY
 _INVALID_VALUE, _INVALID_IMAGE, _UNKNOWN = 1, 200, 999
-_MAGIC = b"fake code object\n"
 ARCHITECTURE = "gfx90a:sramecc+:xnack-"
 VERSION = 70154321  # 7.1.54321
 NAMES = {
@@ -48,6 +48,44 @@ ATTRIBUTES = {
     "MaxSharedMemoryPerBlock": 64 << 10,
     "WarpSize": 64,
 }
+
+
+_HEAD = b"\x7fELF\x02\x01\x01\x40".ljust(16, b"\0")
+
+
+def packed(value: Any) -> bytes:
+    """A value as MessagePack, in the forms that have a length of 16 bits or are numbers of 8."""
+    if isinstance(value, int):
+        return struct.pack(">BB", 0xCC, value)
+    if isinstance(value, str):
+        return struct.pack(">BH", 0xDA, len(value)) + value.encode()
+    if isinstance(value, dict):
+        parts = [part for pair in value.items() for part in pair]
+        return struct.pack(">BH", 0xDE, len(value)) + b"".join(map(packed, parts))
+    return struct.pack(">BH", 0xDC, len(value)) + b"".join(map(packed, value))
+
+
+def elf(content: bytes, code: bytes) -> bytes:
+    """ELF with a note of AMD's, and a library of the host behind it.
+
+    Where the library is stands in fields of the head that a loader of programs would read.
+    """
+    note = struct.pack("<III8s", 7, len(content), 32, b"AMDGPU\0") + content
+    first = 64 + 56 + len(note)
+    head = struct.pack("<HHIQQQIHHHHHH", 3, 224, 1, first, 64, len(code), 0, 64, 56, 1, 64, 0, 0)
+    segment = struct.pack("<IIQQQQQQ", 4, 4, 120, 0, 0, len(note), len(note), 4)
+    return _HEAD + head + segment + note + code
+
+
+def image(code: bytes) -> bytes:
+    """A code object that tells of the kernels of a library of the host."""
+    module = FakeModule(code)
+    told = []
+    for name in module.names:
+        sizes = FakeFunction(module.library, name).sizes
+        parts = [{".size": size, ".value_kind": "by_value"} for size in sizes]
+        told.append({".name": name, ".args": [*parts, {".size": 8, ".value_kind": "hidden_none"}]})
+    return elf(packed({"amdhsa.kernels": told}), code)
 
 
 class _Program:
@@ -177,8 +215,7 @@ class Library:
         made = self.object(program)
         given = [options[k].decode() for k in range(count)]
         code, log = self.fake.compile(made.source, given, ptx=False)
-        head = _MAGIC + len(code).to_bytes(8, "little")
-        made.code, made.log = (head + code if code else b""), log.encode() + b"\0"
+        made.code, made.log = (image(code) if code else b""), log.encode() + b"\0"
         return 0 if code else 6
 
     def _hiprtcGetProgramLogSize(self, program: int, out: Any) -> None:
@@ -196,12 +233,11 @@ class Library:
     def _hiprtcDestroyProgram(self, program: Any) -> None:
         del self._objects[program[0]]
 
-    def _hipModuleLoadData(self, out: Any, image: int) -> int:
-        if not ctypes.string_at(image).startswith(_MAGIC):
+    def _hipModuleLoadData(self, out: Any, place: int) -> int:
+        if not ctypes.string_at(place).startswith(_HEAD[:4]):
             return _INVALID_IMAGE
-        start = image + len(_MAGIC) + 8
-        size = int.from_bytes(ctypes.string_at(start - 8, 8), "little")
-        self._keep(out, self.fake.load(ctypes.string_at(start, size)))
+        first, _, size = struct.unpack_from("<QQQ", ctypes.string_at(place, 64), 24)
+        self._keep(out, self.fake.load(ctypes.string_at(place + first, size)))
         return 0
 
     def _hipModuleGetFunction(self, out: Any, module: int, name: bytes) -> None:

@@ -11,6 +11,8 @@ ldconfig -p 2>/dev/null | grep -q libstdc++.so.6 || packages+=(libstdc++6)
 ldconfig -p 2>/dev/null | grep -q libvulkan.so.1 || packages+=(libvulkan1)
 compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || packages+=(mesa-vulkan-drivers)
 compgen -G '/usr/share/vulkan/explicit_layer.d/*validation*.json' >/dev/null || packages+=(vulkan-validationlayers)
+# AMD's own library and compiler of HIP, which need no GPU to be called
+ldconfig -p 2>/dev/null | grep -q 'libamdhip64.so' || packages+=(libamdhip64-5 libhiprtc-builtins5)
 command -v glslangValidator >/dev/null || command -v glslc >/dev/null || packages+=(glslang-tools)
 if [ ${#packages[@]} -eq 0 ]; then
     echo "system: nothing to install"

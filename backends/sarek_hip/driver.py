@@ -20,6 +20,7 @@ from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_uint, c
 from functools import cached_property
 from typing import Any
 
+from sarek_hip import code_object
 from sarek_hip.finding import (
     INSTALL,
     INSTALL_COMPILER,
@@ -169,6 +170,8 @@ class Api:
         self._hip = hip
         self._rtc = rtc
         self._devices = _Devices()
+        self._images: dict[int, bytes] = {}  # of modules, for what they say of their kernels
+        self._kernels: dict[int, tuple[int, str]] = {}  # module and name of each function
 
     def declare(self) -> None:
         """Give the functions of the runtime their types. Raises AttributeError."""
@@ -324,7 +327,9 @@ class Api:
     def load(self, image: bytes) -> int:
         """A module of a code object. Raises ImageError."""
         try:
-            return self._pointer(self._hip.hipModuleLoadData, image)
+            module = self._pointer(self._hip.hipModuleLoadData, image)
+            self._images[module] = image
+            return module
         except HipError as error:
             if error.code in _NO_CODE:
                 raise ImageError(error, "") from error
@@ -332,15 +337,18 @@ class Api:
 
     def function(self, module: int, name: str) -> int:
         """A kernel of a module."""
-        return self._pointer(self._hip.hipModuleGetFunction, module, name.encode())
+        function = self._pointer(self._hip.hipModuleGetFunction, module, name.encode())
+        self._kernels[function] = module, name
+        return function
 
     def function_names(self, module: int) -> Sequence[str]:
-        """The runtime does not tell."""
-        return ()
+        """The names of a module's kernels, as the linker has them, by its metadata."""
+        return tuple(code_object.kernels(self._images[module]))
 
     def parameter_sizes(self, function: int) -> tuple[int, ...] | None:
-        """The runtime does not tell."""
-        return None
+        """Bytes of each parameter, by the metadata; None where there is none."""
+        module, name = self._kernels[function]
+        return code_object.kernels(self._images[module]).get(name)
 
     def function_attribute(self, function: int, name: str) -> int:
         """An attribute by its name, without the prefix."""

@@ -47,6 +47,7 @@ class Part:
 
 _APT = "apt-get install"
 _PIP = "pip install"
+_ROCM = (".7", ".6", ".5", "")  # versions of libraries' interfaces
 _ICD = "vulkan/icd.d/*.json"
 _LAYERS = "vulkan/explicit_layer.d/*validation*.json"
 
@@ -84,7 +85,11 @@ PARTS = (
         "hip",
         "the HIP runtime",
         "driver",
-        ((Probe.LIBRARY, "libamdhip64.so"), (Probe.FILES, "/opt/rocm*/lib/libamdhip64.so*")),
+        (
+            *((Probe.LIBRARY, f"libamdhip64.so{end}") for end in _ROCM),
+            (Probe.FILES, "/opt/rocm*/lib/libamdhip64.so*"),
+            (Probe.BUNDLED, "_rocm_sdk_core/lib/libamdhip64.so*"),
+        ),
         f"{_APT} rocm-hip-runtime (from AMD's repository, and an AMD GPU)",
         systems=("linux",),
     ),
@@ -92,7 +97,11 @@ PARTS = (
         "hip",
         "hiprtc",
         "compiler",
-        ((Probe.LIBRARY, "libhiprtc.so"), (Probe.FILES, "/opt/rocm*/lib/libhiprtc.so*")),
+        (
+            *((Probe.LIBRARY, f"libhiprtc.so{end}") for end in _ROCM),
+            (Probe.FILES, "/opt/rocm*/lib/libhiprtc.so*"),
+            (Probe.BUNDLED, "_rocm_sdk_core/lib/libhiprtc.so*"),
+        ),
         f"{_APT} rocm-hip-runtime (from AMD's repository)",
         systems=("linux",),
     ),

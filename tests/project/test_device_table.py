@@ -14,7 +14,7 @@ from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.registry import devices
 from tests.unit.fake_backend import FACTS, record
 from tests.unit.measured_devices import measured
-from tools import device_table
+from tools import absent_devices, device_table
 from tools.device_table import MARKDOWN, PROMISE_ROWS, entry_of, load, merge, with_table
 
 DIVISION = Capability("division", Scalar.FLOAT32)
@@ -46,6 +46,15 @@ def test_present_device_is_as_the_table_says(device) -> None:
             "python -m tools.device_table --measure --write adds it"
         )
     assert entry.rows == known.rows
+
+
+@pytest.mark.parametrize("made", [absent_devices.hip_gfx90a, absent_devices.hip_gfx1100])
+def test_absent_device_is_as_the_table_says(made) -> None:
+    """The columns of devices that nobody here has are made from their records."""
+    entry = entry_of(made(), None)
+    assert entry in load()
+    assert "never run" in entry.driver
+    assert not entry.measured
 
 
 def test_words_of_a_row() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import sarek_numba as sarek
 from sarek_hip import driver, finding, record
+from sarek_hip.code_object import kernels
 from sarek_hip.runtime import HipDriver, backend
 from sarek_numba import errors, execute
 from sarek_numba.capability.flags import illegal
@@ -210,7 +211,7 @@ def test_real_library() -> None:
     assert made.compiler_version() >= (9, 0)
     for fast_math in (False, True):
         code, log = made.compile(ADD, record.options_for("gfx90a", fast=fast_math))
-        assert code.startswith(b"\x7fELF")
+        assert kernels(code) == {"add": (8, 4, 8, 4, 8)}
         assert log == ""
     code, log = made.compile("int f() { return x; }", record.options_for("gfx90a"))
     assert code == b""
@@ -284,7 +285,7 @@ def test_code_objects_are_kept_on_disk(library: Library, api: Any, disk_cache: A
         assert (out == NUMBERS).all()
     assert library.calls.count("hiprtcCompileProgram") == 1
     (entry,) = [path for path in disk_cache.glob("*/hip/*/*") if path.is_file()]
-    assert b"fake code object" in entry.read_bytes()
+    assert b"amdhsa.kernels" in entry.read_bytes()
     load, refused = library._hipModuleLoadData, []
 
     def refuses_once(out: Any, image: int) -> int:
@@ -495,8 +496,33 @@ def test_kernels_of_others(device: Device, tmp_path: Path) -> None:
     execute.run_source_file(device, path, "add", [out, x, np.int64(N)], N, 1)
     assert (out == 2 * NUMBERS).all()
     assert not execute.supports_language(device, Language.CUDA)
-    with pytest.raises(errors.InvalidArgument, match="no kernel 'sub'"):
-        execute.run_source(device, ADD, Language.HIP, "sub", [out, x, np.int64(N)], N, 1)
+    mangled = ADD.replace('extern "C" ', "").replace(" add(", " _Z3addPfiPKfix(")  # as clang has it
+    execute.run_source(device, mangled, Language.HIP, "add", [out, x, np.int64(N)], N, 1)
+    assert (out == 3 * NUMBERS).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "error", "words"),
+    [
+        ("sub", np.int64(N), errors.InvalidArgument, r"no kernel 'sub'\n.*it has add"),
+        ("add", np.int32(N), errors.ArgumentTypeError, "parameter 4 has 8 bytes.*int32, of 4"),
+        ("add", None, errors.ArgumentCountError, "has 5 parameters, and the arguments fill 4"),
+    ],
+)
+def test_misuse_of_kernels_of_others(
+    device: Device, name: str, number: Any, error: type[Exception], words: str
+) -> None:
+    """A name that is not there, a number of another width, arguments that are missing."""
+    out, x = pair()
+    given = [out, x] if number is None else [out, x, number]
+
+    def run() -> None:
+        execute.run_source(device, ADD, Language.HIP, name, given, N, 1)
+        execute.window.flush()
+
+    with pytest.raises(error, match=words):
+        run()
+    assert (out == 0).all()
 
 
 def test_page_locked_memory(library: Library, device: Device) -> None:
