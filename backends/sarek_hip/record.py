@@ -25,9 +25,8 @@ _FEATURES = {
 }
 _FLOATS = {
     Scalar.FLOAT32: "AMD ISA, floating-point modes: + - * and fma are IEEE 754, with subnormal "
-    "numbers by -fno-gpu-flush-denormals-to-zero; / and sqrt by "
-    "-fhip-fp32-correctly-rounded-divide-sqrt (Clang, HIP options); -ffp-contract=off contracts "
-    "nothing",
+    "numbers by -fno-gpu-flush-denormals-to-zero; / by -fhip-fp32-correctly-rounded-divide-sqrt "
+    "(Clang, HIP options), sqrt by construction; -ffp-contract=off contracts nothing",
     Scalar.FLOAT64: "AMD ISA, floating-point modes: + - * and fma are IEEE 754; / and sqrt are "
     "sequences of them with the last bit right (LLVM, AMDGPU usage); -ffp-contract=off contracts "
     "nothing",
