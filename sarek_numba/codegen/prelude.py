@@ -342,8 +342,8 @@ class Prelude:
             words["F"] = self._dialect.float_functions.get(scalar, "")
             words["ZERO"] = typed_literal(self._dialect, constant(scalar, 0.0))
             quotient = self._dialect.quotients.get(scalar)
-            words["QUOTIENT"] = quotient.format("a", "b") if quotient else "a / b"
-            words["WHOLE"] = quotient.format("a - m", "b") if quotient else "(a - m) / b"
+            words["QUOTIENT"] = _aside(quotient.format("a", "b")) if quotient else "a / b"
+            words["WHOLE"] = _aside(quotient.format("a - m", "b")) if quotient else "(a - m) / b"
             words["HALF"] = typed_literal(self._dialect, constant(scalar, 0.5))
         else:
             words["NARROW"] = self._dialect.narrowings.get(
@@ -375,10 +375,13 @@ class Prelude:
             case _:
                 places = ", ".join(f"{{{i}}}" for i in range(len(args)))
                 template = f"{self.function(name, scalar)}({places})"
-        call = template.format(*args)
-        return call.replace("(", _OPEN).replace(")", _CLOSE).replace(",", _COMMA)
+        return _aside(template.format(*args))
 
 
 # Parentheses and commas of calls already expanded stand aside while the calls around them are.
 _OPEN, _CLOSE, _COMMA = "\x01", "\x02", "\x03"
 _CALL = re.compile(r"@(\w+)\(([^()@]*)\)")
+
+
+def _aside(call: str) -> str:
+    return call.replace("(", _OPEN).replace(")", _CLOSE).replace(",", _COMMA)

@@ -59,17 +59,19 @@ Pass = Callable[[Kernel, Target], Kernel]
 class Types:
     """The types of the nodes of one kernel, each found once, however deep the tree.
 
-    Nodes are told apart by identity, so they must stay alive as long as this.
+    Nodes are told apart by identity, so all of them are kept alive: the number of one that died
+    would soon be that of another.
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, ElementType] = {}
+        self._known: dict[int, tuple[ElementType, Expr]] = {}
 
     def of(self, expr: Expr) -> ElementType:
         passed: list[Expr] = []
         while True:
-            known = self._known.get(id(expr))
-            if known is not None:
+            found = self._known.get(id(expr))
+            if found is not None:
+                known = found[0]
                 break
             passed.append(expr)
             deeper = _same_type(expr)
@@ -78,7 +80,7 @@ class Types:
                 break
             expr = deeper
         for node in passed:
-            self._known[id(node)] = known
+            self._known[id(node)] = known, node
         return known
 
 

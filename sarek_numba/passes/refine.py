@@ -8,7 +8,7 @@ differences that do not wrap, and bool variables bound to a condition that canno
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sarek_numba.ir.nodes import (
     COMPARISONS,
@@ -62,6 +62,7 @@ class Refiner:
     types: Types
     definitions: dict[int, Expr]
     differences: Differences
+    zeros: dict[Scalar, Const] = field(default_factory=dict)
 
     def assume(self, expr: Expr, truth: bool) -> bool:
         """Narrow the state to where `expr` is `truth`; False if that cannot be."""
@@ -97,7 +98,11 @@ class Refiner:
         if not isinstance(kind, Scalar) or kind.is_float:
             return True
         op = BinOp.NE if truth else BinOp.EQ
-        return self._assume_comparison(op, operand, Const(kind, 0))
+        return self._assume_comparison(op, operand, self._zero(kind))
+
+    def _zero(self, kind: Scalar) -> Const:
+        """One node for each type, which lives as long as facts about it."""
+        return self.zeros.setdefault(kind, Const(kind, 0))
 
     def _assume_comparison(self, op: BinOp, left: Expr, right: Expr) -> bool:
         if op in _MIRRORED:

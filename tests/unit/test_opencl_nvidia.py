@@ -121,6 +121,8 @@ def test_quotients_and_roots_are_instructions() -> None:
     assert " / " not in text.partition("*/")[2]
     assert text.index("static inline float exact_quotient") < text.index("floor_div_f32(float")
     assert "exact_root(" in text
+    assert "@" not in text
+    assert "copysign(0.0f, exact_quotient(a, b))" in text
 
 
 def test_a_fast_kernel_divides_as_the_compiler_does() -> None:
