@@ -19,6 +19,9 @@ def pytest_addoption(parser):
     parser.addoption(
         "--fake-hip", action="store_true", help="have hip:0 be the fake of tests/fake_hip.py"
     )
+    parser.addoption(
+        "--fake-metal", action="store_true", help="have metal:0 be the fake of tests/fake_metal.py"
+    )
 
 
 def pytest_configure(config):
@@ -37,6 +40,29 @@ def pytest_configure(config):
         from tests import fake_hip
 
         hip.use(fake_hip.api())
+    if config.getoption("--fake-metal"):
+        import sarek_numba as sarek
+        from sarek_metal import driver as metal
+        from sarek_numba.verify.numerics import self_test
+        from tests.fake_metal import framework
+
+        metal.use(framework())
+        self_test(sarek.device("metal"))  # else float32 is refused
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """A test is skipped whose kernel the shim refuses for what a language is known to lack."""
+    from sarek_numba.errors import CapabilityError
+
+    try:
+        return (yield)
+    except CapabilityError as refusal:
+        from tests.toolchains import shim
+
+        if not refusal.verdicts or not shim.is_declared(refusal):
+            raise
+        pytest.skip(str(refusal).splitlines()[0])
 
 
 @pytest.fixture

@@ -86,7 +86,15 @@ def _hip(stream: Any) -> Callable[[], None]:
     return let_go
 
 
-_GATES = {"opencl": _opencl, "cuda": _cuda, "hip": _hip}
+def _metal(stream: Any) -> Callable[[], None]:
+    """The stream waits for an event of the host's."""
+    handle = stream.queue.handle
+    event = stream.device.driver.access.device.newSharedEvent()
+    handle.give(lambda buffer: buffer.encodeWaitForEvent_value_(event, 1))
+    return partial(event.setSignaledValue_, 1)
+
+
+_GATES = {"opencl": _opencl, "cuda": _cuda, "hip": _hip, "metal": _metal}
 
 
 def on_launch(monkeypatch: Any, name: str, instead: Callable[..., Any]) -> None:
@@ -96,5 +104,10 @@ def on_launch(monkeypatch: Any, name: str, instead: Callable[..., Any]) -> None:
         from sarek_opencl import driver
 
         monkeypatch.setattr(driver, "enqueue", partial(instead, driver.enqueue))
+    elif owner.record.backend == "metal":
+        from sarek_metal.runtime import Pipeline
+
+        start = Pipeline.start
+        monkeypatch.setattr(Pipeline, "start", lambda *given: instead(start, *given))
     else:
         monkeypatch.setattr(owner.access, "launch", partial(instead, owner.access.launch))

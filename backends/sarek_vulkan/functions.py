@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from sarek_numba.errors import CapabilityError
 from sarek_numba.ir.types import BOOL, FLOAT32, Scalar
-from sarek_vulkan import library, operators
+from sarek_numba.passes import library
+from sarek_vulkan import operators
 from sarek_vulkan.code import Code, Value
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.types import Array, ElementType, MemSpace, Scalar, TupleType, Unit, Vec
 from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
-from sarek_vulkan import arguments, library
+from sarek_numba.passes import library
+from sarek_vulkan import arguments
 from sarek_vulkan.abilities import Abilities
 from sarek_vulkan.arrays import (
     ArrayPlace,

@@ -9,13 +9,13 @@ equal kernels give equal programs; `header` and `entry` are for showing it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sarek_numba.codegen import texts
 from sarek_numba.codegen.aliasing import aliasing_name, aliasing_types
-from sarek_numba.codegen.dialect import Dialect
+from sarek_numba.codegen.dialect import Dialect, Entry
 from sarek_numba.codegen.loops import accumulating, left_apart
 from sarek_numba.codegen.namer import Namer
 from sarek_numba.codegen.prelude import Prelude
@@ -200,17 +200,22 @@ class Printed:
 
     def kernel_function(self, name: str) -> str:
         """The kernel as a function."""
-        params = [self.kernel_parameter(decl) for decl in self.kernel.params]
+        entry = self.dialect.entry
+        self.printer.start(None)
+        params = self._parameters() if entry is None else self._placed_parameters(entry)
         if self._has_dynamic() and not self.dialect.dynamic_shared:
             space = f"{self.dialect.pointer_space[MemSpace.SHARED]} ".lstrip()
             # 64-bit elements, so that the region is aligned for every type
-            params.append(f"{space}{self.dialect.types[Scalar.UINT64]} *{DYNAMIC_SHARED}")
-        self.printer.start(None)
+            region = f"{space}{self.dialect.types[Scalar.UINT64]} *{DYNAMIC_SHARED}"
+            params.append(region if entry is None else entry.region.format(region))
         if self._has_dynamic() and self.dialect.dynamic_shared:
             type = self.dialect.types[Scalar.UINT64]
             line = self.dialect.dynamic_shared.format(type=type, name=DYNAMIC_SHARED)
             self.printer.line(line)
         self.kernel_body()
+        for word in self._builtins_used():
+            type, attribute = self._builtins()[word]
+            params.append(f"{type} {word} [[{attribute}]]")
         return self.whole_function(f"{self.head()} {name}", params)
 
     def kernel_body(self) -> None:
@@ -221,6 +226,36 @@ class Printed:
             if isinstance(decl, LocalDecl):
                 self._local(decl)
         self.printer.body(self.kernel.body)
+
+    def _parameters(self) -> list[str]:
+        return [self.kernel_parameter(decl) for decl in self.kernel.params]
+
+    def _placed_parameters(self, entry: Entry) -> list[str]:
+        """Buffers at their places, and one structure; its numbers become variables."""
+        buffers = [decl for decl in self.kernel.params if not isinstance(decl.var.type, Scalar)]
+        numbers = [decl for decl in self.kernel.params if isinstance(decl.var.type, Scalar)]
+        params = [
+            entry.buffer.format(self.kernel_parameter(decl), place)
+            for place, decl in enumerate(buffers)
+        ]
+        if numbers:
+            fields = [self.kernel_parameter(decl) for decl in numbers]
+            inside = "".join(f"    {field};\n" for field in fields)
+            self.structures.append(f"struct {entry.structure} {{\n{inside}}};")
+            params.append(
+                entry.numbers.format(type=entry.structure, name=entry.name, place=len(buffers))
+            )
+            for decl, field in zip(numbers, fields, strict=True):
+                self.printer.line(f"{field} = {entry.name}.{self.printer.names[decl.var.id]};")
+        return params
+
+    def _builtins(self) -> Mapping[str, tuple[str, str]]:
+        return {} if self.dialect.entry is None else self.dialect.entry.builtins
+
+    def _builtins_used(self) -> tuple[str, ...]:
+        """The built-in values that the function just printed uses."""
+        words = {word for line in self.printer.lines for word in _WORD.findall(line)}
+        return tuple(word for word in self._builtins() if word in words)
 
     def head(self) -> str:
         """What stands before the name of the kernel function."""
@@ -245,6 +280,8 @@ class Printed:
                 for decl in function.locals:
                     self._local(decl)
                 self.printer.body(function.body)
+            used = self.printer.given[function.name] = self._builtins_used()
+            params += [f"{self._builtins()[word][0]} {word}" for word in used]
             head = f"{self.dialect.function_head} {result} {name}".lstrip()
             return self.whole_function(head, params)
 

@@ -7,7 +7,7 @@ if it uses it (`word_prologue`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sarek_numba.codegen import warps, words
 from sarek_numba.codegen.aliasing import aliasing_name
@@ -90,18 +90,23 @@ FUNCTIONS = (
 # --- conversions ---
 
 
-def clamped(source: Scalar, target: Scalar) -> str:
+def clamped(
+    source: Scalar,
+    target: Scalar,
+    types: Mapping[Scalar, str] = TYPES,
+    suffixes: Mapping[Scalar, str] = _SUFFIXES,
+) -> str:
     """A float that is not a NaN as an integer of a type, by comparison with the type's ends."""
-    end = _SUFFIXES[source]
+    end = suffixes[source]
     above = 2.0 ** (target.bits - (target.kind is Kind.SIGNED))
     below = f"-{above:.1f}{end}" if target.minimum else f"0.0{end}"
-    type = TYPES[target]
-    lowest, highest = _literal(target, target.minimum), _literal(target, target.maximum)
+    type = types[target]
+    lowest, highest = (_literal(target, end, suffixes) for end in (target.minimum, target.maximum))
     return f"({{0}} <= {below} ? {lowest} : {{0}} >= {above:.1f}{end} ? {highest} : ({type}){{0}})"
 
 
-def _literal(scalar: Scalar, value: int) -> str:
-    suffix = _SUFFIXES.get(scalar, "")
+def _literal(scalar: Scalar, value: int, suffixes: Mapping[Scalar, str]) -> str:
+    suffix = suffixes.get(scalar, "")
     return (
         f"({value + 1}{suffix} - 1)" if value == -(2 ** (scalar.bits - 1)) else f"{value}{suffix}"
     )

@@ -22,6 +22,24 @@ class WarpSpelling:
     size: str  # threads that this warp has
     barrier: str
     kernel_head: str  # before that of the kernel; {0} is the width
+    parameter: str = ""  # a built-in value that functions of shuffles are given: its type and name
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a kernel takes what it is given, where parameters of the plain types are not enough.
+
+    Memory comes first, each buffer at a place of its own, then one structure with all numbers.
+    `builtins` are the values that a kernel declares in order to have: type and attribute by name. A
+    helper that uses one is given it.
+    """
+
+    buffer: str  # {0} the declaration of a pointer, {1} its place
+    numbers: str  # {type} the structure, {name}, {place}
+    structure: str  # the name of that structure
+    name: str  # what its value is called
+    region: str  # dynamic shared memory: {0} the declaration of a pointer
+    builtins: Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +68,8 @@ class Dialect:
     functions: Mapping[tuple[str, Scalar], str]
     reinterpret: Mapping[Scalar, str]  # by target type
     saturate: Mapping[tuple[Scalar, Scalar], str]  # (float source, integer target), not of a NaN
-    atomics: Mapping[tuple[AtomicOp, Scalar], str]  # {0} pointer, {1} value or compare, {2} value
+    # {0} pointer, {1} value or compare, {2} value, {space} that of the pointer
+    atomics: Mapping[tuple[AtomicOp, Scalar], str]
     volatile: str  # dereference that the compiler must not cache: {space}, {type}, {0} pointer
     structure: str  # value of a structure: {type}, {items}
     prologue: tuple[str, ...]  # first lines of every program
@@ -85,3 +104,4 @@ class Dialect:
     most_static_shared: int | None = None  # bytes; more than that become parts of that region
     float_functions: Mapping[Scalar, str] = field(default_factory=dict)  # ends of functions' names
     warp: WarpSpelling | None = None
+    entry: Entry | None = None

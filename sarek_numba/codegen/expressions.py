@@ -109,6 +109,7 @@ class Expressions:
         self.prelude = prelude
         self.names: dict[int, str] = {}
         self.functions: dict[str, str] = {}
+        self.given: dict[str, tuple[str, ...]] = {}  # built-in values that helpers are given
 
     # --- what a use may ask of a text ---
 
@@ -184,8 +185,7 @@ class Expressions:
             case Intrinsic(args=args):
                 return self._intrinsic(expr, [self.expression(arg) for arg in args])
             case App(function=function, args=args, type=Scalar() as type):
-                code = f"{self.functions[function]}({', '.join(map(self.argument, args))})"
-                return Text(code, PRIMARY, type, type)
+                return Text(self.helper_call(function, args), PRIMARY, type, type)
             case _:
                 raise InvalidIR(f"{self.dialect.name} has no spelling for {type_name(expr)}")
 
@@ -194,6 +194,11 @@ class Expressions:
         if isinstance(expr, VarRef) and isinstance(expr.var.type, Vec | Array):
             return self.names[expr.var.id]
         return self.value(expr)
+
+    def helper_call(self, function: str, args: tuple[Expr, ...]) -> str:
+        """A call of a helper."""
+        given = (*map(self.argument, args), *self.given.get(function, ()))
+        return f"{self.functions[function]}({', '.join(given)})"
 
     def _const(self, const: Const) -> Text:
         if const.type.is_integer:

@@ -195,6 +195,35 @@ $T $N($T x) {
 $T $N($T x) {
     return cospi$F(x) + $ZERO;
 }""",
+    # Functions that a language lacks, of those that it has: they are inexact all the same.
+    ("hypot", _FLOAT): """\
+$T $N($T a, $T b) {
+    $T x = @abs(a), y = @abs(b);
+    $T large = x < y ? y : x, small = x < y ? x : y;
+    if (@isinf(x) || @isinf(y)) return @isinf(x) ? x : y;
+    if (x != x || y != y || large == 0) return x + y;
+    $T ratio = small / large;
+    return large * @sqrt($ONE + ratio * ratio);
+}""",
+    ("cbrt", _FLOAT): """\
+$T $N($T x) {
+    if (x == 0 || x != x || @isinf(x)) return x;
+    $T near = @exp2(@log2(@abs(x)) / 3);
+    return @copysign((near + near + @abs(x) / (near * near)) / 3, x);
+}""",
+    # W. Kahan's: what rounding does to 1 + x, and to exp(x), it does to both sides of the quotient.
+    ("log1p", _FLOAT): """\
+$T $N($T x) {
+    $T u = 1 + x;
+    return u == 1 || (@isinf(x) && x > 0) ? x : @log(u) * (x / (u - 1));
+}""",
+    ("expm1", _FLOAT): """\
+$T $N($T x) {
+    $T u = @exp(x);
+    if (u == 1) return x;
+    if (u == 0) return -$ONE;
+    return @isinf(u) ? u : (u - 1) * (x / @log(u));
+}""",
     ("atomic_exch", _FLOAT): """\
 $T $N(volatile $S$T *p, $T value) {
     volatile $S$U *bits = (volatile $S$U *)p;
@@ -320,7 +349,7 @@ class Prelude:
             )
             # the functions that it calls are entered first
             head = f"{self._dialect.function_head} ".lstrip()
-            self._definitions[name] = head + self._expand(text, scalar, second)
+            self._definitions[name] = head + self._expand(text, scalar, second, space)
         return name
 
     def _words(
@@ -344,6 +373,7 @@ class Prelude:
             quotient = self._dialect.quotients.get(scalar)
             words["QUOTIENT"] = _aside(quotient.format("a", "b")) if quotient else "a / b"
             words["WHOLE"] = _aside(quotient.format("a - m", "b")) if quotient else "(a - m) / b"
+            words["ONE"] = typed_literal(self._dialect, constant(scalar, 1.0))
             words["HALF"] = typed_literal(self._dialect, constant(scalar, 0.5))
         else:
             words["NARROW"] = self._dialect.narrowings.get(
@@ -352,14 +382,20 @@ class Prelude:
             words["MIN"] = typed_literal(self._dialect, constant(scalar, scalar.minimum))
         return words
 
-    def _expand(self, text: str, scalar: Scalar, second: Scalar | None) -> str:
+    def _expand(
+        self, text: str, scalar: Scalar, second: Scalar | None, space: MemSpace | None
+    ) -> str:
         """Replace `@name(arguments)`, innermost first, by calls."""
+        word = "" if space is None else self._dialect.pointer_space[space]
         while found := _CALL.search(text):
-            call = self._call(found[1], scalar, second, [a.strip() for a in found[2].split(",")])
+            args = [a.strip() for a in found[2].split(",")]
+            call = self._call(found[1], scalar, second, args, word)
             text = text[: found.start()] + call + text[found.end() :]
         return text.replace(_OPEN, "(").replace(_CLOSE, ")").replace(_COMMA, ",")
 
-    def _call(self, name: str, scalar: Scalar, second: Scalar | None, args: list[str]) -> str:
+    def _call(
+        self, name: str, scalar: Scalar, second: Scalar | None, args: list[str], space: str
+    ) -> str:
         dialect = self._dialect
         match name:
             case "bits" | "value":
@@ -375,7 +411,7 @@ class Prelude:
             case _:
                 places = ", ".join(f"{{{i}}}" for i in range(len(args)))
                 template = f"{self.function(name, scalar)}({places})"
-        return _aside(template.format(*args))
+        return _aside(template.format(*args, space=space))
 
 
 # Parentheses and commas of calls already expanded stand aside while the calls around them are.

@@ -298,7 +298,7 @@ class Statements(Expressions):
         return self.typed(self.expression(value)).code
 
     def _call_helper(self, results: tuple[Var, ...], function: str, args: tuple[Expr, ...]) -> None:
-        call = f"{self.functions[function]}({', '.join(map(self.argument, args))})"
+        call = self.helper_call(function, args)
         if not results:
             self.line(f"{call};")
             return
@@ -423,8 +423,10 @@ class Statements(Expressions):
         assert stmt.lane is not None
         name = shuffle_name(stmt.op, type)
         self.prelude.define(name, shuffle_definition(self.dialect, warp, stmt.op, type))
-        given = ", ".join((self.argument(stmt.value), self.value(stmt.lane), str(stmt.width)))
-        self.line(f"{self.type(type)} {self.declare_name(stmt.result)} = {name}({given});")
+        given = [self.argument(stmt.value), self.value(stmt.lane), str(stmt.width)]
+        given += warp.parameter.split()[-1:]
+        call = f"{name}({', '.join(given)})"
+        self.line(f"{self.type(type)} {self.declare_name(stmt.result)} = {call};")
 
     # --- atomics ---
 
@@ -447,13 +449,13 @@ class Statements(Expressions):
     def _atomic_call(
         self, op: AtomicOp, scalar: Scalar, space: MemSpace, pointer: str, given: list[Expr]
     ) -> str:
-        if op is AtomicOp.LOAD:
-            place = f"{self.dialect.pointer_space[space]} ".lstrip()
-            type = self.pointed_type(scalar)
-            return self.dialect.volatile.format(pointer, space=place, type=type)
-        native = self.dialect.atomics.get((op, scalar))
+        native, word = self.dialect.atomics.get((op, scalar)), self.dialect.pointer_space[space]
         if native is not None:
-            return native.format(pointer, *(self.typed(self.expression(e)).code for e in given))
+            values = (self.typed(self.expression(e)).code for e in given)
+            return native.format(pointer, *values, space=word)
+        if op is AtomicOp.LOAD:
+            type = self.pointed_type(scalar)
+            return self.dialect.volatile.format(pointer, space=f"{word} ".lstrip(), type=type)
         family = AtomicOp.EXCH if op is AtomicOp.STORE else op
         function = self.prelude.function(f"atomic_{family.value}", scalar, space=space)
         return f"{function}({', '.join((pointer, *map(self.value, given)))})"

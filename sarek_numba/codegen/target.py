@@ -20,6 +20,8 @@ class Target:
     `shuffles_only`: votes and reductions of a warp are made of shuffles.
     `framework`: whose texts it runs where the user gives some (`ir.texts`).
     `own_functions`: inexact functions that `passes.functions` computes, as the device cannot.
+    `own_operations`: operations (`passes.exact.OPERATIONS`) that are computed on the bits, as the
+    device has them too inexactly.
     `emulates`: promises about numbers (`capability.PROMISES`) that generated code keeps exactly
     where the device does not: the backend asks `capability.to_emulate` which those are.
     """
@@ -31,4 +33,5 @@ class Target:
     shuffles_only: bool = False
     framework: str = ""
     own_functions: frozenset[tuple[str, Scalar]] = frozenset()
+    own_operations: frozenset[tuple[str, Scalar]] = frozenset()
     emulates: frozenset[str] = frozenset()

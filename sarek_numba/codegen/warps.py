@@ -27,13 +27,17 @@ NAMES = frozenset(shuffle_name(op, scalar) for op in SHUFFLES for scalar in Scal
 
 
 def shuffle_definition(dialect: Dialect, warp: WarpSpelling, op: WarpOp, scalar: Scalar) -> str:
-    """The function that gives each lane the value of its source: `f(value, lane, width)`."""
+    """The function that gives each lane the value of its source: `f(value, lane, width)`.
+
+    It is given the dialect's `parameter` too.
+    """
     type, word = dialect.types[scalar], dialect.types[Scalar.UINT32]
     wide, signed = dialect.types[Scalar.UINT64], dialect.types[Scalar.INT64]
     source = _SOURCES[op].format(long=wide)
     head = f"{dialect.function_head} {type} {shuffle_name(op, scalar)}".lstrip()
+    given = f", {warp.parameter}" if warp.parameter else ""
     return (
-        f"{head}({type} value, {signed} lane, {word} width) {{\n"
+        f"{head}({type} value, {signed} lane, {word} width{given}) {{\n"
         f"    {word} own = {warp.lane}, place = own & (width - 1);\n"
         f"    {wide} source = {source};\n"
         f"    {word} from = source < width ? own - place + ({word})source : own;\n"

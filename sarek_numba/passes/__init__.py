@@ -11,6 +11,7 @@ from sarek_numba.ir.texts import picked
 from sarek_numba.ir.walk import deep_recursion
 from sarek_numba.passes.collectives import shuffles_only
 from sarek_numba.passes.common import Pass, Target
+from sarek_numba.passes.exact import exact_operations
 from sarek_numba.passes.fold import fold
 from sarek_numba.passes.functions import own_functions
 from sarek_numba.passes.guards import drop_guards, open_subscripts
@@ -33,6 +34,7 @@ __all__ = ["PIPELINE", "Pass", "Ranges", "Target", "optimise", "ranges_of"]
 PIPELINE: tuple[Pass, ...] = (
     pick_texts,
     own_functions,
+    exact_operations,
     flatten,
     inline,
     shuffles_only,

@@ -52,6 +52,9 @@ class Target(Protocol):
     @property
     def own_functions(self) -> frozenset[tuple[str, Scalar]]: ...
 
+    @property
+    def own_operations(self) -> frozenset[tuple[str, Scalar]]: ...
+
 
 Pass = Callable[[Kernel, Target], Kernel]
 

@@ -127,10 +127,11 @@ def _renamed(
         while name in taken or name in names.values():
             name += "_"
         names[helper.name] = name
-    return [_copy(helper, names, fresh) for helper in helpers]
+    return [copied(helper, names, fresh) for helper in helpers]
 
 
-def _copy(helper: HelperFunction, names: dict[str, str], fresh: Fresh) -> HelperFunction:
+def copied(helper: HelperFunction, names: dict[str, str], fresh: Fresh) -> HelperFunction:
+    """A helper under another name, with variables of its own; so are those that it calls."""
     variables = [*helper.params, *(local.var for local in helper.locals)]
     for stmt in walk_stmts(helper.body):
         variables += [*declared_by(stmt), *bound_within(stmt)]

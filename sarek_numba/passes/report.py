@@ -42,6 +42,7 @@ class _Inlining:
     shuffles_only: bool = False
     framework: str = ""
     own_functions: frozenset[tuple[str, Scalar]] = frozenset()
+    own_operations: frozenset[tuple[str, Scalar]] = frozenset()
 
 
 def prints(kernel: Kernel) -> bool:

@@ -8,6 +8,7 @@ library through DLPack.
 from __future__ import annotations
 
 import gc
+import mmap
 import threading
 import weakref
 from collections import deque
@@ -22,7 +23,7 @@ from sarek_numba.errors import OutOfMemory
 if TYPE_CHECKING:
     from sarek_numba.runtime.device import Bytes
 
-PAGE = 4096  # at which devices take host memory without a copy of their own
+PAGE = max(4096, mmap.PAGESIZE)  # at which devices take host memory without a copy of their own
 
 
 class _Pages:

@@ -42,6 +42,7 @@ FIRST_PARTY = {
     "cuda": "sarek_cuda",
     "hip": "sarek_hip",
     "opencl": "sarek_opencl",
+    "metal": "sarek_metal",
     "native": "sarek_native",
     "interpreter": "sarek_interp",
 }

@@ -142,11 +142,11 @@ def test_case_125_query(device, dtype):
     scalar = Scalar(np.dtype(dtype).name)
     needed = {need.op for need in every_operation.needs(cells, x) if need.feature == "atomic"}
     assert needed == set(OPERATIONS)
+    run(device, every_operation, Launch(1, 1, (cells, x), ()))
     facts = device_of(device).record.facts
     verdicts = [facts[Capability("atomic", scalar, op, MemSpace.GLOBAL)] for op in OPERATIONS]
     assert all(fact.evidence for fact in verdicts)
     assert {fact.verdict for fact in verdicts} == {Verdict.AVAILABLE}
-    run(device, every_operation, Launch(1, 1, (cells, x), ()))
     assert cells.tolist() == [1, 1]
 
 

@@ -115,6 +115,7 @@ TAKEN = {  # by backend
     "cuda": "it takes CUDA, PTX",
     "hip": "it takes HIP",
     "vulkan": "it takes GLSL, SPIRV",
+    "metal": "it takes METAL",
 }
 
 
@@ -122,10 +123,11 @@ TAKEN = {  # by backend
 def test_languages(device):
     """A device takes what its API compiles, and says what that is."""
     assert execute.supports_language(device, Language.OPENCL) == (device in OPENCL)
-    assert not execute.supports_language(device, Language.METAL)
+    assert execute.supports_language(device, Language.METAL) == device.startswith("metal")
     hint = TAKEN.get(device.partition(":")[0], "kernels of this package alone")
+    other = Language.HIP if device.startswith("metal") else Language.METAL
     with pytest.raises(UnsupportedLanguage, match=hint):
-        execute.run_source(device, "", Language.METAL, "k", [], 1, 1)
+        execute.run_source(device, "", other, "k", [], 1, 1)
 
 
 WRONG = [
@@ -256,6 +258,8 @@ def test_device_buffers(device):
     buffer = execute.device_buffer(y, device)
     if device in OPENCL:
         assert buffer.size >= y.nbytes  # memory of a device's own comes in size classes
+    elif device.startswith("metal"):
+        assert buffer.length() >= y.nbytes
     else:
         assert buffer > 0  # an address
     assert counters.uploads == counters.downloads == 0

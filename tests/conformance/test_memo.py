@@ -12,12 +12,12 @@ import pytest
 
 import sarek_numba as sarek
 from sarek_numba import execute
-from tests.executors import EMULATION, executors
+from tests.executors import devices
 from tests.unit.fake_backend import fake_device
 
 __all__ = ["fake_device"]
 
-DEVICES = [name for name in executors() if name != EMULATION]
+DEVICES = list(devices())
 COMPILING = [name for name in DEVICES if name != "interpreter"]
 
 TEXT = """

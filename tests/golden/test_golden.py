@@ -1,4 +1,4 @@
-"""The IR, the OpenCL and the CUDA text of a few kernels, exactly.
+"""The IR, the OpenCL, the CUDA and the Metal text of a few kernels, exactly.
 
 `pytest --update-golden` after a change. A refactoring changes none of these files. The same text
 comes from every CPython version.
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sarek_cuda import dialect as cuda
+from sarek_metal import dialect as metal
 from sarek_numba.cli.demo import kernels
 from sarek_numba.codegen import cfamily
 from sarek_numba.codegen.target import Target
@@ -74,3 +75,11 @@ def test_cuda(name, golden):
     kernel, arguments = CORPUS[name]
     legal = optimise(kernel.ir(*arguments), cuda.TARGET)
     golden(cfamily.emit(legal, cuda.DIALECT, entry=kernel.__name__).text, f"{name}.cuda")
+
+
+@pytest.mark.parametrize("name", [name for name in CORPUS if name != "mandelbrot"])  # float64
+def test_metal(name, golden):
+    """The Metal Shading Language, for a device whose division is known to be exact."""
+    kernel, arguments = CORPUS[name]
+    legal = optimise(kernel.ir(*arguments), metal.TARGET)
+    golden(cfamily.emit(legal, metal.DIALECT, entry=kernel.__name__).text, f"{name}.metal")

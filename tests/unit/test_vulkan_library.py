@@ -15,7 +15,7 @@ from sarek_numba.ir.semantics import dtype_of
 from sarek_numba.ir.text import text
 from sarek_numba.ir.types import Scalar
 from sarek_numba.ir.verify import verify
-from sarek_vulkan import library
+from sarek_numba.passes import library
 from tests.unit.oracle_kit import gid, run
 
 FLOATS = (Scalar.FLOAT32, Scalar.FLOAT64)

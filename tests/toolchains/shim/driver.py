@@ -18,25 +18,28 @@ from typing import Any
 
 from sarek_cuda import dialect as cuda
 from sarek_hip import dialect as hip
+from sarek_metal import dialect as msl
 from sarek_numba.capability import (
     Capability,
     CapabilityKind,
     DeviceRecord,
     Fact,
     Limits,
+    Refusal,
     Verdict,
     host_facts,
 )
 from sarek_numba.codegen import cfamily
 from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.codegen.target import Target
-from sarek_numba.errors import LaunchFailed, SourceCompilationError
+from sarek_numba.errors import CapabilityError, LaunchFailed, SourceCompilationError
 from sarek_numba.ir.nodes import AtomicOp, Kernel, ParamDecl
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.passes import optimise
 from sarek_numba.runtime.device import Bytes, Dimensions
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.work import AT_ONCE
+from tests.toolchains.shim import metal
 
 FOLDER = Path(__file__).parent
 SHARED_BYTES = 227 * 1024
@@ -56,6 +59,9 @@ class Language:
     """One kind of text; `header` has its names, `meetings` finds programs whose threads meet.
 
     `warp_widths` are those that its devices have, the usual one first.
+    `missing` are functions that it lacks. `as_cpp` makes C++ of a program: of its text, the name of
+    a namespace, that of the function that takes its arguments, and the bytes of shared memory.
+    `packer` says of parameters how such arguments are made.
     """
 
     dialect: Dialect
@@ -63,16 +69,11 @@ class Language:
     header: str
     meetings: str
     warp_widths: tuple[int, ...]
+    as_cpp: Callable[[str, str, str, int], str]
+    packer: Callable[[Sequence[ParamDecl]], Callable[[Sequence[Any]], tuple[Any, Any]]]
+    missing: tuple[str, ...] = ()
+    atomic_bits: tuple[int, ...] = (32, 64)
 
-
-LANGUAGES = {
-    "shim:cuda": Language(
-        cuda.DIALECT, cuda.TARGET, "cuda.h", r"__(syncthreads|syncwarp|shfl_sync)\(", (32,)
-    ),
-    "shim:hip": Language(
-        hip.DIALECT, hip.TARGET, "hip.h", r"__(syncthreads|shfl)\(|warp_meeting\(", (32, 64)
-    ),
-}
 
 _FORMATS = {
     Scalar.BOOL: "?7x",
@@ -86,6 +87,66 @@ _FORMATS = {
     Scalar.UINT64: "Q",
     Scalar.FLOAT32: "f4x",
     Scalar.FLOAT64: "d",
+}
+
+
+def _as_cpp(text: str, name: str, run: str, shared_bytes: int) -> str:
+    region = f"thread_local unsigned long long {cfamily.DYNAMIC_SHARED}[{-(-shared_bytes // 8)}];\n"
+    return (
+        f"namespace {name} {{\n{region if cfamily.DYNAMIC_SHARED in text else ''}{text}}}\n"
+        f'extern "C" void {run}(void **arguments) '
+        f"{{ machine::give({name}::{cfamily.ENTRY}, arguments); }}\n"
+    )
+
+
+def _packer(params: Sequence[ParamDecl]) -> Callable[[Sequence[Any]], tuple[Any, Any]]:
+    """Each argument has eight bytes of its own."""
+    formats = ("Q" if param.array else _FORMATS[param.var.type] for param in params)
+    packed = struct.Struct("<" + "".join(formats))
+    is_array = tuple(param.array is not None for param in params)
+
+    def pack(arguments: Sequence[Any]) -> tuple[Any, Any]:
+        given = zip(is_array, arguments, strict=True)
+        values = [value.ctypes.data if array else value for array, value in given]
+        words = ctypes.create_string_buffer(packed.pack(*values), packed.size or 1)
+        first = ctypes.addressof(words)
+        addresses = (first + 8 * position for position in range(len(values)))
+        return (ctypes.c_void_p * (len(values) or 1))(*addresses), words
+
+    return pack
+
+
+LANGUAGES = {
+    "shim:cuda": Language(
+        cuda.DIALECT,
+        cuda.TARGET,
+        "cuda.h",
+        r"__(syncthreads|syncwarp|shfl_sync)\(",
+        (32,),
+        _as_cpp,
+        _packer,
+    ),
+    "shim:hip": Language(
+        hip.DIALECT,
+        hip.TARGET,
+        "hip.h",
+        r"__(syncthreads|shfl)\(|warp_meeting\(",
+        (32, 64),
+        _as_cpp,
+        _packer,
+    ),
+    # as a device that nobody measured: division, roots and fma are computed on the bits
+    "shim:metal": Language(
+        msl.DIALECT,
+        msl.target_for(frozenset({"division", "square_root", "fma"})),
+        "metal_stdlib",
+        r"(threadgroup_barrier|simdgroup_barrier|simd_shuffle)\(",
+        (32,),
+        metal.as_cpp,
+        metal.packer,
+        missing=msl.MISSING,
+        atomic_bits=(32,),
+    ),
 }
 
 
@@ -112,26 +173,26 @@ def _compiled(source: str, name: str) -> Path:
 
 
 @cache
-def _machine() -> Callable[..., int]:
+def machine() -> Callable[..., int]:
     library = _compiled((FOLDER / "machine.cpp").read_text(), "machine")
     loaded = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)  # kernels find its symbols
     return loaded.machine_run
 
 
-_lock = threading.Lock()  # there is one machine
+lock = threading.Lock()  # there is one machine
 _numbers = iter(range(1_000_000))
+
+
+def library_of(source: str) -> ctypes.CDLL:
+    """A library made of C++ of the shim. Raises SourceCompilationError."""
+    machine()  # whose symbols it needs
+    return ctypes.CDLL(str(_compiled(source, f"program_{next(_numbers)}")))
 
 
 def unit(language: Language, text: str, width: int) -> str:
     """A program as C++ of the shim. `run` takes the addresses of the kernel's arguments."""
-    words = -(-SHARED_BYTES // 8)
-    region = f"thread_local unsigned long long {cfamily.DYNAMIC_SHARED}[{words}];\n"
-    return (
-        f'#define WARP_WIDTH {width}\n#include "{language.header}"\n'
-        f"namespace program {{\n{region if cfamily.DYNAMIC_SHARED in text else ''}{text}}}\n"
-        'extern "C" void run(void **arguments) '
-        f"{{ machine::give(program::{cfamily.ENTRY}, arguments); }}\n"
-    )
+    head = f'#define WARP_WIDTH {width}\n#include "{language.header}"\n'
+    return head + language.as_cpp(text, "program", "run", SHARED_BYTES)
 
 
 class ShimProgram:
@@ -143,9 +204,7 @@ class ShimProgram:
         self.width = kernel.warp_width or language.warp_widths[0]
         self._language = language
         self._meets = bool(re.search(language.meetings, text))
-        formats = ("Q" if param.array else _FORMATS[param.var.type] for param in kernel.params)
-        self._pack = struct.Struct("<" + "".join(formats))
-        self._is_array = tuple(param.array is not None for param in kernel.params)
+        self._pack = language.packer(kernel.params)
         self._run: Any = None
         self.static_shared_bytes = 0
 
@@ -153,21 +212,13 @@ class ShimProgram:
         self, grid: Dimensions, block: Dimensions, shared_bytes: int, arguments: Sequence[Any]
     ) -> None:
         """See `sarek_numba.runtime.device.Program`."""
-        given = zip(self._is_array, arguments, strict=True)
-        values = [value.ctypes.data if is_array else value for is_array, value in given]
-        packed = ctypes.create_string_buffer(self._pack.pack(*values), self._pack.size or 1)
-        first = ctypes.addressof(packed)
-        addresses = (ctypes.c_void_p * (len(values) or 1))(
-            *(first + 8 * position for position in range(len(values)))
-        )
+        addresses, _alive = self._pack(arguments)
         sizes = (ctypes.c_uint * 6)(*grid, *block)
-        with _lock:
-            machine = _machine()
+        with lock:
+            run_blocks = machine()
             if self._run is None:
-                name = f"program_{next(_numbers)}"
-                library = _compiled(unit(self._language, self.source, self.width), name)
-                self._run = ctypes.CDLL(str(library)).run
-            status = machine(self._run, addresses, sizes, self.width, int(self._meets))
+                self._run = library_of(unit(self._language, self.source, self.width)).run
+            status = run_blocks(self._run, addresses, sizes, self.width, int(self._meets))
         if status:
             why = {1: "threads of a block wait for each other", 2: "no memory for stacks"}[status]
             raise LaunchFailed(f"a launch on the shim failed: {why}")
@@ -217,6 +268,23 @@ def device(name: str) -> Device:
     return Device(ShimDriver(name))
 
 
+def is_declared(refusal: CapabilityError) -> bool:
+    """Whether a kernel was refused only for what the language of a shim's text is known to lack."""
+    return all(map(_is_declared, refusal.verdicts))
+
+
+def _is_declared(refusal: Refusal) -> bool:
+    language = LANGUAGES.get(refusal.device, LANGUAGES.get(f"shim:{refusal.backend}"))
+    need = refusal.need
+    if language is None:
+        return False
+    if need.feature == "function":
+        return need.function in language.missing
+    lacks = need.scalar is not None and need.scalar not in language.dialect.types
+    wide = need.scalar is not None and need.scalar.bits not in language.atomic_bits
+    return lacks or (need.feature == "atomic" and wide)
+
+
 _INTEGER_ONLY = frozenset({AtomicOp.AND, AtomicOp.OR, AtomicOp.XOR, AtomicOp.INC, AtomicOp.DEC})
 
 
@@ -228,11 +296,18 @@ def _record(name: str, language: Language) -> DeviceRecord:
     }
     for scalar in language.dialect.types:
         facts |= {Capability(feature, scalar): fact for feature in ("storage", "arithmetic")}
-    scalars = [s for s in language.dialect.types if s.bits >= 32]
+    scalars = [s for s in language.dialect.types if s.bits in language.atomic_bits]
     for op, scalar, space in product(AtomicOp, scalars, (MemSpace.GLOBAL, MemSpace.SHARED)):
         if not (scalar.is_float and op in _INTEGER_ONLY):
             facts[Capability("atomic", scalar, op, space)] = fact
     facts |= host_facts(fact)
+    missing = Fact(
+        Verdict.UNAVAILABLE, CapabilityKind.STRUCTURAL, "by construction of the language"
+    )
+    if Scalar.FLOAT64 not in language.dialect.types:
+        facts |= {Capability(f, Scalar.FLOAT64): missing for f in ("storage", "arithmetic")}
+    for function in language.missing:
+        facts[Capability("function", Scalar.FLOAT32, function=function)] = missing
     return DeviceRecord(
         name=name,
         backend="shim",

@@ -145,6 +145,31 @@ function fmod_$n(x: $t, y: $t) -> $t {
   }
   return reinterpret.$t(sign | (rest >>.u (1i32 - exponent)))
 }""",
+    # Python's `//` and `%`, of the two above: `ir.semantics`.
+    "floor_mod": """
+function floor_mod_$n(x: $t, y: $t) -> $t {
+  let rest: $t = @fmod_$n:$t(x, y)
+  if rest == 0.0$t {
+    return reinterpret.$t(reinterpret.$u(y) & ${sign}$u)
+  }
+  return ((y < 0.0$t) != (rest < 0.0$t) ? rest + y : rest)
+}""",
+    "floor_div": """
+function floor_div_$n(x: $t, y: $t) -> $t {
+  let quotient: $t = @divide_$n:$t(x, y)
+  if y == 0.0$t {
+    return quotient
+  }
+  let rest: $t = @fmod_$n:$t(x, y)
+  let d: $t = @divide_$n:$t(x - rest, y)
+  let turned: bool = rest != 0.0$t and (y < 0.0$t) != (rest < 0.0$t)
+  let whole: $t = (turned ? d - 1.0$t : d)
+  if whole == 0.0$t {
+    return reinterpret.$t(reinterpret.$u(quotient) & ${sign}$u)
+  }
+  let below: $t = floor.$t(whole)
+  return (whole - below > 0.5$t ? below + 1.0$t : below)
+}""",
     "nextafter": """
 function nextafter_$n(x: $t, y: $t) -> $t {
   let from: $u = reinterpret.$u(x)

@@ -1,10 +1,11 @@
-"""Functions that a module has of its own, written in Sarek IR.
+"""Functions that a program has of its own, written in Sarek IR.
 
-What SPIR-V leaves inexact, or has not, is written in the text form of the IR (`docs/ir.md`), mostly
-on the bits of the numbers, and emitted as any helper. `TEMPLATES` has a function for each type of a
-kind, `function` the function of a type: `fmod_float32`. In a template `$n` is the type's name, `$t`
-its name in the text, `$u` that of the unsigned integers of its width, and the other words are the
-numbers of `_words`. A call `@name:type(…)` brings the function that it calls along.
+What SPIR-V or Metal leaves inexact, or has not, is written in the text form of the IR
+(`docs/ir.md`), mostly on the bits of the numbers, and emitted as any helper. `TEXTS` has a
+function for each type of a kind, `function` the function of a type: `fmod_float32`. In a template
+`$n` is the type's name, `$t` its name in the text, `$u` that of the unsigned integers of its width,
+and the other words are the numbers of `_words`. A call `@name:type(…)` brings the function that it
+calls along.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from string import Template
 from sarek_numba.ir.nodes import HelperFunction
 from sarek_numba.ir.parse import parse
 from sarek_numba.ir.types import Scalar
-from sarek_vulkan.library_texts import FLOATS, FMA, HALVES, INTEGERS, ODD, SIGNED
+from sarek_numba.passes.library_texts import FLOATS, FMA, HALVES, INTEGERS, ODD, SIGNED
 
 _FLOATS = (Scalar.FLOAT32, Scalar.FLOAT64)
 _WIDE = tuple(s for s in Scalar if s.is_integer and s.bits >= 32)
@@ -108,7 +109,14 @@ def has(name: str) -> bool:
 @cache
 def functions_of(name: str) -> tuple[HelperFunction, ...]:
     """A function, behind all those that it calls. Raises KeyError."""
-    text = "\n".join(TEXTS[each] for each in _closure(name))
+    return all_of((name,))
+
+
+@cache
+def all_of(names: tuple[str, ...]) -> tuple[HelperFunction, ...]:
+    """Functions, each once, behind all those that it calls. Raises KeyError."""
+    wanted = dict.fromkeys(each for name in names for each in _closure(name))
+    text = "\n".join(TEXTS[each] for each in wanted)
     return parse(f"kernel library index 32 {{\n{text}\n}}\n").functions
 
 
