@@ -30,6 +30,9 @@ from tests.kernels.case import Launch
 # float64 is meant here
 pytestmark = pytest.mark.filterwarnings("ignore::sarek_numba.errors.CompileWarning")
 
+# each of these kernels has columns of float64, which Metal has not
+WITH_FLOAT64 = [name for name in executors() if name != "shim:metal"]
+
 
 @lru_cache
 def _binary(left: str) -> tuple[Any, list[Column], list[np.ndarray]]:
@@ -45,7 +48,7 @@ def _binary(left: str) -> tuple[Any, list[Column], list[np.ndarray]]:
     return column_kernel(f"operators_of_{left}", names, columns), columns, inputs
 
 
-@pytest.mark.parametrize("executor", executors())
+@pytest.mark.parametrize("executor", WITH_FLOAT64)
 @pytest.mark.parametrize("left", KINDS)
 def test_binary(left: str, executor: str) -> None:
     """The type and every bit of each operation, at each pair of boundary values."""
@@ -60,7 +63,7 @@ def _unary(kind: str) -> tuple[Any, list[Column], list[np.ndarray]]:
     return column_kernel(f"operations_on_{kind}", [("x", kind)], columns), columns, [a]
 
 
-@pytest.mark.parametrize("executor", executors())
+@pytest.mark.parametrize("executor", WITH_FLOAT64)
 @pytest.mark.parametrize("kind", KINDS)
 def test_unary_and_constants(kind: str, executor: str) -> None:
     """Signs, truth, rounding, and each operator with a constant on either side."""
@@ -131,7 +134,7 @@ def _augmented(left: str) -> tuple[Any, list[tuple[Column, int]], list[str]]:
     return kernel(f"augmented_{left}", parameters, body), columns, list(rights)
 
 
-@pytest.mark.parametrize("executor", executors())
+@pytest.mark.parametrize("executor", WITH_FLOAT64)
 @pytest.mark.parametrize("left", numbers.STRONG)
 def test_augmented_assignment(left: str, executor: str) -> None:
     """`a[i] op= v` is `a[i] = a[i] op v`, converted to the element's type once, by the store."""
