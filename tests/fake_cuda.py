@@ -25,8 +25,27 @@ import numpy as np
 
 from sarek_cuda import driver
 from sarek_cuda.driver import Api, CudaError, ImageError
+from tests.toolchains.shim.driver import FOLDER, OPTIONS, machine, run_blocks
 
-_HEADER = Path(__file__).with_name("fake_cuda.h")
+_DYNAMIC_BYTES = 256 << 10
+_MEETS = re.compile(r"__(syncthreads|syncwarp|shfl(_sync)?)\(|warp_meeting\(")
+_HEAD = """\
+#define WARP_WIDTH 32
+#include "{header}"
+#define __constant__ static const
+#define __launch_bounds__(...)
+#define __forceinline__ inline
+template <typename... Types> static int sizes_of(void (*)(Types...), int *sizes) {{
+    const int found[] = {{(int)sizeof(Types)..., 0}};
+    for (unsigned long k = 0; k < sizeof...(Types); k++) sizes[k] = found[k];
+    return sizeof...(Types);
+}}
+#line 1
+"""
+_ENTRY = """
+extern "C" void fake_run_{name}(void **given) {{ machine::give({name}, given); }}
+extern "C" int fake_sizes_{name}(int *sizes) {{ return sizes_of({name}, sizes); }}
+"""
 _KERNEL = re.compile(r'(?:extern "C" )?__global__ void\s+(\w+)\s*\(')
 _DYNAMIC = re.compile(r"extern __shared__ ([^;\n]+?) ?(\w+)\[\];")
 _MAGIC = b"fake cubin\n"
@@ -70,14 +89,20 @@ class FakeStream:
 class FakeFunction:
     """A kernel of a library of the host."""
 
-    def __init__(self, library: ctypes.CDLL, name: str) -> None:
+    def __init__(self, library: ctypes.CDLL, name: str, meets: bool) -> None:
         self.name = name
-        self.run = getattr(library, f"fake_launch_{name}")
+        self._run = getattr(library, f"fake_run_{name}")
+        self._meets = meets
         self.shared = 48 << 10
         self.attributes = {"MAX_THREADS_PER_BLOCK": 1024, "NUM_REGS": 16}
         sizes = (ctypes.c_int * 512)()
         count = getattr(library, f"fake_sizes_{name}")(sizes)
         self.sizes = tuple(sizes[:count])
+
+    def run(self, sizes: Any, addresses: Any) -> None:
+        """All blocks, one after the other."""
+        why = run_blocks(self._run, addresses, sizes, width=32, meets=self._meets)
+        assert not why, why
 
 
 class FakeModule:
@@ -85,7 +110,9 @@ class FakeModule:
 
     def __init__(self, image: bytes) -> None:
         head, _, code = image.removeprefix(_MAGIC).partition(b"\n")
-        self.names: list[str] = json.loads(head)
+        self.meets: dict[str, bool] = json.loads(head)  # by the names of kernels
+        self.names = list(self.meets)
+        machine()  # kernels find its symbols
         with tempfile.NamedTemporaryFile(suffix=".so") as file:
             file.write(code)
             file.flush()
@@ -93,7 +120,12 @@ class FakeModule:
 
 
 class FakeApi(Api):
-    """One device, and calls of every name of `Api`. `calls` counts them."""
+    """One device, and calls of every name of `Api`. `calls` counts them.
+
+    `header` is that of the shim of `tests/toolchains` for the language of kernels.
+    """
+
+    header = "cuda.h"
 
     def __init__(self, devices: int = 1, memory: int = 1 << 30) -> None:
         self.calls: Counter[str] = Counter()
@@ -209,17 +241,11 @@ class FakeApi(Api):
     def compile(self, source: str, options: Any, *, ptx: bool) -> tuple[bytes, str]:
         self._call("compile", context=False)
         names = _KERNEL.findall(source)
-        meets = "true" if "__syncthreads" in source else "false"
-        text = "\n".join(
-            [
-                f'#include "{_HEADER}"',
-                "#line 1",
-                _DYNAMIC.sub(r"static \1 \2[FAKE_DYNAMIC_BYTES / sizeof(\1)];", source),
-                *(f"FAKE_KERNEL({name}, {meets})" for name in names),
-            ]
-        )
-        code, log = _compiled(text)
-        return (_MAGIC + json.dumps(names).encode() + b"\n" + code if code else b""), log
+        region = rf"static thread_local \1 \2[{_DYNAMIC_BYTES} / sizeof(\1)];"
+        text = _HEAD.format(header=self.header) + _DYNAMIC.sub(region, source)
+        code, log = _compiled(text + "".join(_ENTRY.format(name=name) for name in names))
+        meets = json.dumps(dict.fromkeys(names, bool(_MEETS.search(source))))
+        return (_MAGIC + meets.encode() + b"\n" + code if code else b""), log
 
     def load(self, image: bytes) -> Any:
         self._call("load")
@@ -232,7 +258,7 @@ class FakeApi(Api):
         self._call("function")
         if name not in module.names:
             raise CudaError(driver.NOT_FOUND, "CUDA_ERROR_NOT_FOUND")
-        return FakeFunction(module.library, name)
+        return FakeFunction(module.library, name, module.meets[name])
 
     def function_names(self, module: FakeModule) -> list[str]:
         return module.names
@@ -448,7 +474,8 @@ class FakeApi(Api):
 
 def _compiled(text: str) -> tuple[bytes, str]:
     """A library of the host and the compiler's log; kept for the next process of these tests."""
-    digest = hashlib.sha256((text + _HEADER.read_text()).encode()).hexdigest()
+    headers = "".join(path.read_text() for path in sorted(FOLDER.glob("*.h")))
+    digest = hashlib.sha256((text + headers).encode()).hexdigest()
     folder = Path(tempfile.gettempdir()) / "sarek-fake-cuda"
     folder.mkdir(exist_ok=True)
     kept = folder / digest
@@ -457,9 +484,8 @@ def _compiled(text: str) -> tuple[bytes, str]:
     with tempfile.TemporaryDirectory() as place:
         source, library = Path(place, "sarek.cpp"), Path(place, "sarek.so")
         source.write_text(text)
-        command = ["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fwrapv"]
-        options = ["-fno-strict-aliasing", "-ffp-contract=off", "-o", str(library), str(source)]
-        done = subprocess.run([*command, *options], capture_output=True, text=True)
+        command = ["g++", *OPTIONS, f"-I{FOLDER}", "-o", str(library), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             return b"", done.stderr
         written = kept.with_suffix(f".{threading.get_ident()}.{time.time_ns()}")

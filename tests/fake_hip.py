@@ -82,7 +82,7 @@ def image(code: bytes) -> bytes:
     module = FakeModule(code)
     told = []
     for name in module.names:
-        sizes = FakeFunction(module.library, name).sizes
+        sizes = FakeFunction(module.library, name, module.meets[name]).sizes
         parts = [{".size": size, ".value_kind": "by_value"} for size in sizes]
         told.append({".name": name, ".args": [*parts, {".size": 8, ".value_kind": "hidden_none"}]})
     return elf(packed({"amdhsa.kernels": told}), code)
@@ -110,6 +110,7 @@ class Library:
 
     def __init__(self, devices: int = 1, memory: int = 1 << 30) -> None:
         self.fake = FakeApi(devices, memory)
+        self.fake.header = "hip.h"
         self.calls: list[str] = []
         self.faults: list[BaseException] = []
         self.attributes = dict(ATTRIBUTES)

@@ -172,8 +172,13 @@ def _stream(value: Any, interface: Mapping[str, Any]) -> tuple[int | None, bool]
 def _by_dlpack(value: Any, own: Sequence[CudaDriver]) -> _Given:
     number = int(value.__dlpack_device__()[1])
     owner = _numbered(number, own)
-    capsule = value.__dlpack__(stream=owner.cuda.number(owner.stream.raw))
-    found = described(capsule)
+    try:
+        capsule = value.__dlpack__(stream=owner.cuda.number(owner.stream.raw))
+        found = described(capsule)
+    except Exception as error:  # as of a tensor with a gradient, or of a library that has gone
+        raise NotAdopted(
+            f"is not exported by DLPack: {error}", "pass what can be, as x.detach()"
+        ) from error
     if found.dtype is None:
         raise NotAdopted(
             f"has elements of {found.element}, which NumPy does not have", "pass x as float32"

@@ -310,6 +310,21 @@ def test_dlpack_of_elements_that_numpy_has_not(device):
         add[1, N](ByDLPack(out, (N,), code=4, bits=16), out)
 
 
+@on_cuda
+def test_what_is_not_exported(device):
+    """An array whose library refuses, and one whose capsule is another's."""
+    out = Theirs(device, np.zeros(N, np.float32))
+    x = ByDLPack(out, (N,))
+
+    def refuse(**options):
+        raise BufferError("it has a gradient")
+
+    for export, words in ((refuse, "it has a gradient"), (lambda **_: 7, "PyCapsule")):
+        x.__class__ = type("Other", (ByDLPack,), {"__dlpack__": lambda _, e=export, **o: e(**o)})
+        with pytest.raises(ArgumentTypeError, match=f"'x' is not exported by DLPack.*{words}"):
+            add[1, N](out, x)
+
+
 # --- the libraries --------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """The tests of vectors, streams, windows and launches once more, on the fake CUDA device.
 
-In processes of their own: here the device is not among `sarek.devices()`. What kernels compute is
-not looked at: texts have tests of their own (`tests/toolchains`).
+In processes of their own: here the device is not among `sarek.devices()`. Kernels are compiled and
+run by the shim of `tests/toolchains`, so the corpus and warps are among them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ FILES = {
     "tests/conformance/test_cuda_sources.py": 5,
     "tests/conformance/test_cuda_interface.py": 4,
     "tests/conformance/test_cuda_arrays.py": 24,
+    "tests/conformance/test_corpus.py": 240,
+    "tests/conformance/test_warps.py": 20,
     "tests/unit/test_fast_path_devices.py": 40,
     "tests/unit/test_pinned.py": 5,
 }
-NOT = "corpus or parts_of_warps"  # texts that are run elsewhere; warps, which the fake has not
+NOT = "the_corpus_with"  # the corpus once more for each kind of window
 
 
 @pytest.mark.slow

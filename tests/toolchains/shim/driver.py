@@ -183,6 +183,17 @@ lock = threading.Lock()  # there is one machine
 _numbers = iter(range(1_000_000))
 
 
+def run_blocks(kernel: Any, addresses: Any, sizes: Any, *, width: int, meets: bool) -> str:
+    """Run all blocks of a launch; why that does not come to an end, else nothing.
+
+    `kernel` is a function of C that takes the addresses of the kernel's arguments, `sizes` are the
+    grid and the block.
+    """
+    with lock:
+        status = machine()(kernel, addresses, sizes, width, int(meets))
+    return ("", "threads of a block wait for each other", "no memory for stacks")[status]
+
+
 def library_of(source: str) -> ctypes.CDLL:
     """A library made of C++ of the shim. Raises SourceCompilationError."""
     machine()  # whose symbols it needs
@@ -215,12 +226,10 @@ class ShimProgram:
         addresses, _alive = self._pack(arguments)
         sizes = (ctypes.c_uint * 6)(*grid, *block)
         with lock:
-            run_blocks = machine()
             if self._run is None:
                 self._run = library_of(unit(self._language, self.source, self.width)).run
-            status = run_blocks(self._run, addresses, sizes, self.width, int(self._meets))
-        if status:
-            why = {1: "threads of a block wait for each other", 2: "no memory for stacks"}[status]
+        why = run_blocks(self._run, addresses, sizes, width=self.width, meets=self._meets)
+        if why:
             raise LaunchFailed(f"a launch on the shim failed: {why}")
 
 
