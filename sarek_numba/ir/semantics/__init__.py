@@ -17,7 +17,7 @@ import numpy as np
 
 from sarek_numba.ir.intrinsics import INTRINSICS
 from sarek_numba.ir.nodes import SHIFTS, BinOp, Const, UnOp
-from sarek_numba.ir.semantics import floats, functions, fused, integers
+from sarek_numba.ir.semantics import floats, functions, fused, integers, whole
 from sarek_numba.ir.semantics.arrays import Lanes, Mask, Operator, dtype_of, silent
 from sarek_numba.ir.semantics.atomics import decrement, increment
 from sarek_numba.ir.semantics.casts import conversion
@@ -155,21 +155,32 @@ def as_constant(type: Scalar, lane: Lanes) -> Const:
 def fold_binary(op: BinOp, left: Const, right: Const) -> Const:
     """The constant that a binary operator gives; both operands have one type but for shifts."""
     assert op in SHIFTS or left.type is right.type
+    exact = whole.fold_binary(op, left, right)
+    if exact is not None:
+        return exact
     result = binary(op, left.type)(as_lane(left), as_lane(right))
     return as_constant(Scalar.BOOL if result.dtype == np.bool_ else left.type, result)
 
 
 def fold_unary(op: UnOp, operand: Const) -> Const:
     """The constant that a unary operator gives."""
+    exact = whole.fold_unary(op, operand)
+    if exact is not None:
+        return exact
     return as_constant(operand.type, unary(op, operand.type)(as_lane(operand)))
 
 
 def fold_cast(target: Scalar, operand: Const) -> Const:
     """The constant that a conversion gives."""
+    exact = whole.fold_cast(target, operand)
+    if exact is not None:
+        return exact
     return as_constant(target, cast(operand.type, target)(as_lane(operand)))
 
 
 def fold_intrinsic(name: str, result: Scalar, *args: Const) -> Const:
     """The constant that an intrinsic gives."""
+    if name == "reinterpret":
+        return Const(result, args[0].bits)
     function = intrinsic(name, args[0].type, result)
     return as_constant(result, function(*map(as_lane, args)))
