@@ -275,9 +275,9 @@ class Window(WorkQueue):
         """Give the device what waits. All of it begins, whatever fails; the first failure is
         raised.
         """
-        if not self.waiting:
-            return
-        with self.lock:
+        with self.lock:  # what another thread is giving to the device has begun when it is free
+            if not self.waiting:
+                return
             decision = self._decision(self.waiting)
             waiting, self.waiting = self.waiting, []
             if decision is None:

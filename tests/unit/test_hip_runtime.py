@@ -396,6 +396,33 @@ def test_devices_of_threads_are_restored() -> None:
     assert library.faults == []
 
 
+def test_work_that_another_thread_submits(device: Device, monkeypatch: Any) -> None:
+    """Who needs it waits for that thread, in the middle of whose calls it is not begun."""
+    (out, x), (other, y) = pair(), pair()
+    launch(device, out, x)
+    launch(device, other, y)
+    entered, go, found = threading.Event(), threading.Event(), []
+    access: Any = device.driver.access  # type: ignore[attr-defined] # HIP's
+    given = access.launch
+
+    def slow(*arguments: Any) -> Any:
+        entered.set()
+        go.wait(10)
+        return given(*arguments)
+
+    monkeypatch.setattr(access, "launch", slow)
+    threads = [threading.Thread(target=lambda: np.asarray(out))]
+    threads[0].start()
+    assert entered.wait(10)
+    threads += [threading.Thread(target=lambda: found.append((other == NUMBERS).all()))]
+    threads[1].start()
+    threads[1].join(0.2)
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert found == [True]
+
+
 # --- failures -------------------------------------------------------------------------------------
 
 
