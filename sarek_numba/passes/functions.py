@@ -9,7 +9,6 @@ lie beside this module as rows of `ir.stored`, one file for each function, writt
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -47,7 +46,7 @@ _FOLDER = files(__package__) / "stored_functions"
 
 def own_functions(kernel: Kernel, target: Target) -> Kernel:
     """The kernel without the functions that `target.own_functions` names."""
-    wanted = [name for name in _names(kernel, target) if name]
+    wanted = _names(kernel, target)
     if not wanted:
         return kernel
     fresh = Fresh.beyond(kernel)
@@ -77,7 +76,7 @@ def own_functions(kernel: Kernel, target: Target) -> Kernel:
     return replace(kernel, functions=(*helpers, *kernel.functions))
 
 
-def _names(kernel: Kernel, target: Target) -> Iterator[str]:
+def _names(kernel: Kernel, target: Target) -> list[str]:
     """The functions to replace, each once, in the order of their uses."""
     found: dict[str, None] = {}
     if target.own_functions:
@@ -85,7 +84,7 @@ def _names(kernel: Kernel, target: Target) -> Iterator[str]:
             for expr in walk_body_exprs(body):
                 if isinstance(expr, Intrinsic) and _is_own(expr, target):
                     found[expr.name] = None
-    yield from found
+    return list(found)
 
 
 def _is_own(expr: Expr, target: Target) -> bool:
