@@ -65,6 +65,16 @@ def pytest_runtest_call(item):
         pytest.skip(str(refusal).splitlines()[0])
 
 
+_SHORTEST = [bytes([n]) for n in range(256)]  # of each CPython has one object
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item):
+    """No driver wrote into bytes that all of the process share."""
+    wrong = {n: text for n, text in enumerate(_SHORTEST) if text[0] != n}
+    assert not wrong, f"someone wrote into bytes: {wrong}"
+
+
 @pytest.fixture
 def disk_cache(tmp_path, monkeypatch):
     """An empty cache on disk of the test's own: its folder."""

@@ -160,7 +160,7 @@ class Api:
         try:
             given = [option.encode() for option in options]
             status = nvrtc.nvrtcCompileProgram(program, len(given), given)[0]
-            log = b" " * check(nvrtc.nvrtcGetProgramLogSize(program))
+            log = _room(check(nvrtc.nvrtcGetProgramLogSize(program)))
             check(nvrtc.nvrtcGetProgramLog(program, log))
             told = log.rstrip(b"\0 \n").decode(errors="replace")
             if int(status):
@@ -170,9 +170,10 @@ class Api:
                 if ptx
                 else (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
             )
-            code = b" " * check(size(program))
+            count = check(size(program))
+            code = _room(count)
             check(get(program, code))
-            return code, told
+            return code[:count], told
         finally:
             nvrtc.nvrtcDestroyProgram(program)
 
@@ -413,6 +414,15 @@ def opened(cuda: ModuleType | Any, nvrtc: ModuleType | Any) -> Api:
             f"{shown(version)}; {_older(version // 1000)}"
         )
     return made
+
+
+def _room(size: int) -> bytes:
+    """Bytes for NVRTC to write, at least `size`, that nobody else has.
+
+    CPython keeps one object for each bytes of length 1: NVRTC, which ends an empty log with a zero,
+    would turn every b" " of the process into b"\\0".
+    """
+    return bytes(size + 2)
 
 
 def _short(error: Exception) -> str:

@@ -51,11 +51,11 @@ def _by_nvrtc(text: str, target: str, quick: bool = True) -> tuple[str, str]:
     options = [f"--gpu-architecture={target}", *EXACT, *([QUICK] if quick else [])]
     (status,) = api.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
     if status == api.nvrtcResult.NVRTC_SUCCESS:
-        code = bytes(api.nvrtcGetPTXSize(program)[1])
+        code = bytes(api.nvrtcGetPTXSize(program)[1] + 2)
         api.nvrtcGetPTX(program, code)
         log = b""
     else:
-        code, log = b"", bytes(api.nvrtcGetProgramLogSize(program)[1])
+        code, log = b"", bytes(api.nvrtcGetProgramLogSize(program)[1] + 2)
         api.nvrtcGetProgramLog(program, log)
     api.nvrtcDestroyProgram(program)
     return log.decode().rstrip("\0"), code.decode().rstrip("\0")

@@ -22,6 +22,7 @@ QUOTIENT = Need("division", Scalar.FLOAT32)
 def _facts(flags: int, platform: str = "Somebody's OpenCL") -> Any:
     device = SimpleNamespace(
         platform=SimpleNamespace(name=platform),
+        type=cl.device_type.GPU,
         single_fp_config=flags,
         double_fp_config=0,
         extensions="",
