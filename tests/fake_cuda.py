@@ -298,6 +298,9 @@ class FakeApi(Api):
         ctypes.c_uint64.from_address(where).value = self._stack[-1] if self._stack else 0
         return 0
 
+    def context_word(self, context: int) -> int:
+        return context
+
     def number(self, handle: Any) -> int:
         self._numbered[id(handle)] = handle
         return id(handle)

@@ -249,6 +249,10 @@ class Api:
             raise CudaError(NOT_FOUND, f"{name.decode()} has no address")
         return address
 
+    def context_word(self, context: int) -> int:
+        """A context as cuCtxGetCurrent writes it."""
+        return context
+
     def number(self, handle: Any) -> int:
         """A function or a stream as machine code passes it."""
         return int(handle)

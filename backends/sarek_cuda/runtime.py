@@ -9,7 +9,6 @@ from typing import Any
 
 from sarek_cuda import adopting, driver
 from sarek_cuda.dialect import DIALECT, STATIC_SHARED_BYTES, TARGET
-from sarek_cuda.plans import CudaPlans
 from sarek_cuda.record import architecture_for, capability_of, options_for, record_of
 from sarek_numba.runtime.adopted import DeviceArray
 from sarek_numba.runtime.cudalike.device import CudalikeBackend, CudalikeDriver, Toolchain
@@ -23,7 +22,6 @@ class CudaDriver(CudalikeDriver):
     def __init__(self, api: driver.Api, device: Any, name: str) -> None:
         super().__init__(api, device, record_of(api, device, name), _toolchain(api, device))
         self.cuda = api
-        self.plans = CudaPlans(self)
         self._others: dict[int, Stream] = {}  # streams of other libraries, by their numbers
 
     def stream_of(self, number: int) -> Stream:

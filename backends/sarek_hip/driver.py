@@ -367,6 +367,26 @@ class Api:
 
         return launch
 
+    def calls_for_machine_code(self) -> tuple[int, int]:
+        """The addresses of hipModuleLaunchKernel and hipGetDevice."""
+        launch, current = (
+            ctypes.cast(call, c_void_p).value or 0
+            for call in (self._hip.hipModuleLaunchKernel, self._hip.hipGetDevice)
+        )
+        return launch, current
+
+    def context_word(self, context: int) -> int:
+        """A device, as hipGetDevice writes it."""
+        return context - 1
+
+    def number(self, handle: int) -> int:
+        """Functions and streams are numbers."""
+        return handle
+
+    def status(self, code: int) -> int:
+        """Statuses are numbers."""
+        return code
+
     # --- memory ---
 
     def allocate(self, size: int) -> int:

@@ -132,6 +132,24 @@ class Api(Protocol):
         """Raise the error of what `launch` gave."""
         ...
 
+    def calls_for_machine_code(self) -> tuple[int, int] | None:
+        """The addresses of the calls that launch and that tell the context; None where they are not
+        known. Both are of C; the latter writes a pointer or a number to where it is told.
+        """
+        ...
+
+    def context_word(self, context: int) -> int:
+        """A context as that call writes it, with zeros above."""
+        ...
+
+    def number(self, handle: Any) -> int:
+        """A function or a stream as machine code passes it."""
+        ...
+
+    def status(self, code: int) -> Any:
+        """The status of a call that machine code made, as `launch` gives it."""
+        ...
+
     # --- memory ---
 
     def allocate(self, size: int) -> int:

@@ -21,6 +21,7 @@ from sarek_numba.runtime.cudalike.api import Api, ImageError
 from sarek_numba.runtime.cudalike.externals import TextExternals
 from sarek_numba.runtime.cudalike.function import Function
 from sarek_numba.runtime.cudalike.memory import AddressMemory, Held
+from sarek_numba.runtime.cudalike.plans import VectorPlans
 from sarek_numba.runtime.cudalike.queues import Mark, Stream, StreamQueues
 from sarek_numba.runtime.device import (
     BackendUnavailable,
@@ -82,7 +83,7 @@ class BuiltProgram:
         say("kernel", OPTIONS, lambda: f"options {' '.join(options)}")
         module = owner.build(emitted.text, options)
         with check("loading a kernel", owner.access):
-            self.function = Function(owner, module, cfamily.ENTRY)
+            self.function: Function = Function(owner, module, cfamily.ENTRY)
 
     def launch(
         self, grid: Dimensions, block: Dimensions, shared_bytes: int, arguments: Sequence[Any]
@@ -128,7 +129,7 @@ class CudalikeDriver:
         self.externals: Externals | None = TextExternals(self)
         self.streams = StreamQueues(self)
         self.queues: Queues | None = self.streams
-        self.plans: Plans | None = None
+        self.plans: Plans | None = VectorPlans(self)
         self._programs: dict[str, BuiltProgram] = {}
         self._lock = threading.RLock()
         self._compiling = threading.Lock()

@@ -1,4 +1,4 @@
-"""Plans of launches on CUDA devices, of vectors.
+"""Plans of launches of vectors.
 
 Machine code (`launcher_ir`) checks the arguments and gives the bytes of all parameters and the
 serial numbers of the vectors' buffers that are ready. A launch without the window that uses what
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sarek_cuda import driver
-from sarek_cuda.batches import Batches
-from sarek_cuda.launcher_ir import FIXED, GIVEN, RUN
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.cache import compiled_launches
+from sarek_numba.runtime.cudalike.access import check
+from sarek_numba.runtime.cudalike.batches import Batches
+from sarek_numba.runtime.cudalike.launcher_ir import FIXED, GIVEN, RUN
 from sarek_numba.runtime.cudalike.memory import addresses_of
 from sarek_numba.runtime.cudalike.queues import Mark
 from sarek_numba.runtime.machine.tables import Launchers
@@ -32,8 +32,7 @@ from sarek_numba.runtime.window import Window, hide, window_for
 from sarek_numba.runtime.work import Work, WorkQueue
 
 if TYPE_CHECKING:
-    from sarek_cuda.runtime import CudaDriver
-    from sarek_numba.runtime.cudalike.device import BuiltProgram
+    from sarek_numba.runtime.cudalike.device import BuiltProgram, CudalikeDriver
 
 _MOST_KEPT = 256  # argument lists of one plan
 _WORD = 8
@@ -47,10 +46,10 @@ def _launchers() -> Launchers:
     return Launchers(RUN)
 
 
-class CudaPlans:
+class VectorPlans:
     """See `sarek_numba.runtime.plans.Plans`."""
 
-    def __init__(self, owner: CudaDriver) -> None:
+    def __init__(self, owner: CudalikeDriver) -> None:
         self._owner = owner
         self._batches: Batches | None = None
 
@@ -64,7 +63,7 @@ class CudaPlans:
         if not self.takes(plan) or 0 in (*plan.grid, *plan.block):
             return None
         window, memory, machine = window_for(self._owner), self._owner.memory, _launchers()
-        assert memory is not None, "as every CUDA device has"
+        assert memory is not None, "as every such device has"
         keys = [
             {access: ready_key(memory, queue, access) for access in (None, *Access)}
             for queue in (window, None)
@@ -86,8 +85,8 @@ def _with_spans(plan: Plan) -> Plan:
     many elements there are.
     """
     spans: list[Fill] = []
-    for position, check in enumerate(plan.checks):
-        if isinstance(check, ArrayCheck):
+    for position, of_argument in enumerate(plan.checks):
+        if isinstance(of_argument, ArrayCheck):
             spans += [Memory(position), Length(position, Scalar.INT32)]
     return replace(plan, fills=(*plan.fills, *spans))
 
@@ -115,10 +114,10 @@ class _Launches:
     `words` are the block of `launcher_ir`.
     """
 
-    def __init__(self, owner: CudaDriver, plan: Plan, batches: Batches) -> None:
+    def __init__(self, owner: CudalikeDriver, plan: Plan, batches: Batches) -> None:
         program: BuiltProgram = plan.program  # type: ignore[assignment] # one of this driver
         self.owner = owner
-        self._api: driver.Api = owner.access.api  # type: ignore[assignment] # CUDA's
+        self._api = owner.access.api
         self.batches = batches
         self.name = plan.kernel
         self.known: dict[bytes, _Ready] = {}
@@ -134,7 +133,7 @@ class _Launches:
         function = program.function
         shared = program.region_bytes + plan.shared_bytes
         function.check(plan.block)
-        with driver.check("preparing a launch", owner.access):
+        with check("preparing a launch", owner.access):
             function.allow_shared(shared)
         self._give = function.give
         self._check = function.check_launch
@@ -153,7 +152,8 @@ class _Launches:
         handles = [api.number(each) for each in (raw, self.owner.stream.raw)]
         where = self.batches.state.ctypes.data
         self._can_learn = calls is not None
-        head = [where, *(calls or (0, 0)), access.context, *handles, self._count, behind, *sizes]
+        context = api.context_word(access.context)
+        head = [where, *(calls or (0, 0)), context, *handles, self._count, behind, *sizes]
         words[1:FIXED] = head
         kinds = words[FIXED : FIXED + self._count]
         for k, _ in self._memories:
@@ -219,7 +219,7 @@ class _Launches:
     def refuse(self, status: Any) -> None:
         """Raise the error of a launch that did not begin; a number is a status too."""
         self.batches.end()
-        with driver.check("a launch", self.owner.access):
+        with check("a launch", self.owner.access):
             given = self._api.status(status) if type(status) is int else status
             self._check((given,), self.head)
 
@@ -227,7 +227,7 @@ class _Launches:
         """Give the launch to the default stream. Raises BackendError."""
         owner = self.owner
         access, stream = owner.access, owner.stream
-        with driver.check("a launch", access):
+        with check("a launch", access):
             self._give((*self.head, stream.raw, ready.address, 0))
             return owner.streams.launched(stream)
 

@@ -1,4 +1,4 @@
-"""Launches of a CUDA device that begin at once: batches of them, and the openings of batches.
+"""Launches of a device that begin at once: batches of them, and the openings of batches.
 
 A batch is work of the queue of the device's window; its launches are one behind the other. What
 launches use is noted with the batch. During an opening everything that was noted stays noted, so

@@ -1,4 +1,4 @@
-"""What the launcher does on a CUDA device: give the driver a launch that begins at once.
+"""What the launcher does on a device: give the driver a launch that begins at once.
 
 The first word of the device's part of the table is the address of a block of int64 (or 0, where all
 is left to Python code):
@@ -6,8 +6,8 @@ is left to Python code):
     0       the opening in which Python code noted what this block's launch uses
     1       the address of the state of the batch that launches come to: the opening, 0 for none;
             how many came from here; how many more may
-    2, 3    cuLaunchKernel, cuCtxGetCurrent
-    4 … 6   the context, the function, the stream
+    2, 3    the driver's calls that launch and that tell the context
+    4 … 6   the context, or its number, as that call tells it; the function, the stream
     7, 8    how many parameters the kernel has, and how many words stand behind them
     9 … 14  blocks of the grid, threads of a block
     15      bytes of dynamic shared memory
@@ -77,6 +77,7 @@ equal:
 context:
   %ask.at = getelementptr ptr, ptr %block, i64 3
   %ask = load ptr, ptr %ask.at
+  store ptr null, ptr %current
   %asked = call i32 %ask(ptr %current)
   %is.asked = icmp eq i32 %asked, 0
   br i1 %is.asked, label %told, label %leave
