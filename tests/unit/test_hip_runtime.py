@@ -423,6 +423,38 @@ def test_work_that_another_thread_submits(device: Device, monkeypatch: Any) -> N
     assert found == [True]
 
 
+def test_launches_of_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the window it calls the library itself, unless the thread's device is another."""
+    library = Library(devices=2)
+    device = Device(HipDriver(fake_hip.api(library), 0, "hip:fake"))
+    access: Any = device.driver.access  # type: ignore[attr-defined] # HIP's
+    by_python, given = [], access.launch
+
+    def count(*arguments: Any) -> Any:
+        by_python.append(arguments)
+        return given(*arguments)
+
+    monkeypatch.setattr(access, "launch", count)
+    execute.window.configure(enabled=False)
+    out, x = pair()
+    call = add._configured(1, N, None, 0, device)
+    for _ in range(6):
+        call(out, x)
+    by_python.clear()
+    before = library.calls.count("hipModuleLaunchKernel")
+    for _ in range(20):
+        call(out, x)
+    assert library.calls.count("hipModuleLaunchKernel") - before == 20
+    assert by_python == []
+    access.api.set_context(2)
+    call(out, x)
+    assert len(by_python) == 1
+    assert access.api.current_context() == 2
+    assert (out == 27 * NUMBERS).all()
+    execute.window.configure(enabled=True)
+    assert library.faults == []
+
+
 # --- failures -------------------------------------------------------------------------------------
 
 
