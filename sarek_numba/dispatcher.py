@@ -25,11 +25,12 @@ from numba.np.numpy_support import from_dtype
 from sarek_numba import accept, policy, recording, settings
 from sarek_numba.errors import ArgumentCountError, Diagnostic, LaunchError, UnsupportedConstruct
 from sarek_numba.frontend.complexes import WEAK_COMPLEX
+from sarek_numba.frontend.halves import value_type
 from sarek_numba.frontend.hints import NAMES, NONE, Hints, read_hints
 from sarek_numba.frontend.records import RecordType, value_of
 from sarek_numba.frontend.typed import Captured
 from sarek_numba.frontend.warps import DEFAULT_WIDTH
-from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT
+from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT, type_of
 from sarek_numba.ir.needs import Need
 from sarek_numba.ir.nodes import Kernel
 from sarek_numba.ir.types import ArrayInfo, Pair, Record, Scalar
@@ -485,13 +486,15 @@ def numba_type(kind: Kind) -> Any:
             if isinstance(element, Record):
                 dtype = RecordType(element, by_bytes=not kind.columns)
             else:
-                dtype = from_dtype(np.dtype(element.value))
+                dtype = type_of(element) if isinstance(element, Scalar) else _complex_type(element)
             layout: Any = kind.layout
             return types.Array(dtype, kind.ndim, layout, readonly=not kind.writable)
         case Record():
             return value_of(kind)
-        case Scalar() | Pair():
-            return from_dtype(np.dtype(kind.value))
+        case Scalar():
+            return value_type(type_of(kind))
+        case Pair():
+            return _complex_type(kind)
         case PythonNumber.INT | PythonNumber.WIDE_INT:
             return WEAK_INT
         case PythonNumber.FLOAT:
@@ -502,6 +505,10 @@ def numba_type(kind: Kind) -> Any:
             return types.none
         case _:
             assert_never(kind)
+
+
+def _complex_type(kind: Pair) -> Any:
+    return from_dtype(np.dtype(kind.value))
 
 
 # --- the decorator --------------------------------------------------------------------------------

@@ -228,6 +228,6 @@ def refuse(what: str, span: Span | None) -> UnsupportedConstruct:
 
 def scalar(type: ElementType, span: Span | None) -> Scalar:
     """The scalar type of an element; records and variants are refused."""
-    if isinstance(type, Scalar) and type not in (Scalar.FLOAT16, Scalar.BFLOAT16):
+    if isinstance(type, Scalar):
         return type
     raise refuse(f"values of type {getattr(type, 'value', type)}", span)

@@ -12,7 +12,7 @@ from enum import Enum
 from sarek_numba.capability.model import Capability
 from sarek_numba.ir.needs import Need
 from sarek_numba.ir.nodes import CoopmatConfig
-from sarek_numba.ir.types import Scalar
+from sarek_numba.ir.types import HALVES, Scalar
 
 
 class Shortfall(Enum):
@@ -188,6 +188,8 @@ def coarser(capability: Capability) -> Capability | None:
     """The capability whose fact holds for one that has none of its own."""
     if capability.feature == "wide_index":
         return Capability("arithmetic", Scalar.INT64)
+    if capability.scalar in HALVES and capability.feature in ("storage", "store"):
+        return Capability(capability.feature, Scalar.UINT16)  # which holds their bits
     if capability.configuration is not None:
         return Capability("coopmat")
     feature = FEATURES.get(capability.feature)

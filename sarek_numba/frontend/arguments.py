@@ -14,6 +14,7 @@ from numba.core import types
 
 from sarek_numba.errors import ArgumentTypeError
 from sarek_numba.frontend.complexes import WEAK_COMPLEX
+from sarek_numba.frontend.halves import value_type
 from sarek_numba.frontend.language import ArrayAnnotation, DType, NotYet
 from sarek_numba.frontend.rules.types import numba_type
 from sarek_numba.frontend.typed import Type
@@ -64,7 +65,7 @@ def _scalar(value: Any, name: str) -> Type:
     if value is None:
         return types.none
     if isinstance(value, np.generic):
-        return _number_type(value.dtype, name)
+        return value_type(_number_type(value.dtype, name))
     if isinstance(value, bool):
         return types.boolean
     if isinstance(value, int):
@@ -133,7 +134,7 @@ def _check_array(kind: Type, annotation: ArrayAnnotation, name: str) -> None:
 
 def _stated(value: Any, kind: Type, stated: np.dtype[Any], name: str) -> Type:
     """The stated type of a scalar, if the value may have it."""
-    wanted = _number_type(stated, name)
+    wanted = value_type(_number_type(stated, name))
     if isinstance(kind, (types.Array, types.NoneType)):
         raise ArgumentTypeError(f"{name} is stated as {stated}, and is {_shown(value)}")
     if isinstance(value, np.generic):

@@ -21,6 +21,7 @@ from sarek_numba.frontend import language, mathematics, rules
 from sarek_numba.frontend.complexes import WEAK_COMPLEX, is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.functions import DeviceFunction
+from sarek_numba.frontend.halves import value_type
 from sarek_numba.frontend.intrinsics import register_intrinsic
 from sarek_numba.frontend.records import RecordType, is_record_array
 from sarek_numba.frontend.recursion import Specialisations
@@ -82,7 +83,7 @@ def type_of_value(value: Any) -> Type:
     if isinstance(value, np.void) and value.dtype.names is not None:
         return rules.captured.type_of_record(value)
     if isinstance(value, np.generic):
-        return numba_type(value.dtype)
+        return value_type(numba_type(value.dtype))
     if isinstance(value, int):
         return WeakInt.of(int(value))
     if isinstance(value, float):

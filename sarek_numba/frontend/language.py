@@ -70,6 +70,9 @@ class ThreadContext(Protocol):
     def record(self, array: Any) -> Any:
         """A record of its own, from an array without axes."""
 
+    def read(self, value: Any) -> Any:
+        """A number from memory as a value: a half is a float32."""
+
     def number(self, value: Any, dtype: np.dtype[Any]) -> Any:
         """A number converted as a store converts it."""
 
@@ -317,6 +320,25 @@ class DType:
         return f"sarek.{self.dtype.name}"
 
 
+class HalfType(DType):
+    """A half: elements, fields and arguments may be of it; a value of a kernel is a float32."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override] # looked up late: an import
+        if self.name == "bfloat16":
+            import ml_dtypes  # noqa: F401 - tells NumPy of the type
+        return np.dtype(self.name)
+
+    def __call__(self, *value: Any) -> Any:
+        """The nearest half to a number, rounded once, as a NumPy scalar."""
+        from sarek_numba.ir.semantics import half_of
+
+        return half_of(value[0], self.scalar) if len(value) == 1 else self.dtype.type(*value)
+
+
 bool_ = DType("bool")
 int8 = DType("int8")
 int16 = DType("int16")
@@ -326,10 +348,35 @@ uint8 = DType("uint8")
 uint16 = DType("uint16")
 uint32 = DType("uint32")
 uint64 = DType("uint64")
+float16 = HalfType("float16")
+bfloat16 = HalfType("bfloat16")
 float32 = DType("float32")
 float64 = DType("float64")
 complex64 = DType("complex64")
 complex128 = DType("complex128")
+
+
+def half_bits(x: Any, dtype: Any = float16) -> np.uint16:
+    """The bits of the half nearest to a number: of a float16, or of the type that is named."""
+    from sarek_numba.ir.semantics import half_of
+
+    return np.uint16(half_of(x, _half_named(dtype)).view(np.uint16))
+
+
+def half_from_bits(bits: Any, dtype: Any = float16) -> np.float32:
+    """The value that the bits of a half name, as a float32."""
+    from sarek_numba.ir.semantics import dtype_of
+
+    return np.float32(np.uint16(bits).view(dtype_of(_half_named(dtype))))
+
+
+def _half_named(dtype: Any) -> Scalar:
+    kind = np.dtype(dtype)
+    if kind.name not in ("float16", "bfloat16"):
+        raise TypeError(f"{kind} is no half: write sarek.float16 or sarek.bfloat16")
+    from sarek_numba.ir.types import Scalar
+
+    return Scalar(kind.name)
 
 
 class RecordConstructor(DType):
@@ -613,7 +660,3 @@ class NotYet:
 atomic = Atomics()
 warp = Warps()
 coopmat = NotYet("coopmat", "multiply tiles in shared memory")
-half_bits = NotYet("half_bits", "use float32")
-half_from_bits = NotYet("half_from_bits", "use float32")
-float16 = NotYet("float16", "use float32")
-bfloat16 = NotYet("bfloat16", "use float32")

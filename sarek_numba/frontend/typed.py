@@ -46,7 +46,7 @@ from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.texts import InlineSource
 from sarek_numba.frontend.weak import Type as Type
 from sarek_numba.ir.nodes import AtomicOp, BinOp, Coordinate, FenceScope, UnOp, WarpOp
-from sarek_numba.ir.types import MemSpace
+from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.span import Span
 
 # --- what an operation is -------------------------------------------------------------------------
@@ -88,6 +88,27 @@ class Convert:
 
     The operand keeps its own type; integers modulo 2^n, floats to integers saturating.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class RoundToHalf:
+    """A float32 that holds the half nearest to a number of any type, rounded once."""
+
+    half: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class HalfBits:
+    """The bits, a uint16, of the half nearest to a number of any type."""
+
+    half: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class HalfFromBits:
+    """The float32 that the bits of a half, a uint16, name."""
+
+    half: Scalar
 
 
 @dataclass(frozen=True, slots=True)

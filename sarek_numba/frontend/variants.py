@@ -82,9 +82,9 @@ class VariantValue(metaclass=CaseType):
     def part(self, number: int) -> Any:
         """A part: a NumPy scalar, a value of a variant, or a record of its own."""
         held = self._held[number]
-        if not isinstance(held, np.ndarray):
-            return held
         thread = language.active()
+        if not isinstance(held, np.ndarray):
+            return held if thread is None else thread.read(held)
         if thread is not None:
             return thread.record(held.copy())
         return held.copy().view(np.dtype((np.record, held.dtype)))[()]
@@ -307,6 +307,11 @@ def _number(value: Any, kind: np.dtype[Any], where: str) -> Any:
             return kind.type(operator.index(value))
         if kind.kind == "b" and not isinstance(value, (bool, np.bool_)):
             raise TypeError
+        if kind.name in ("float16", "bfloat16"):
+            from sarek_numba.ir.semantics import half_of
+            from sarek_numba.ir.types import Scalar
+
+            return half_of(value, Scalar(kind.name))
         return kind.type(float(value) if kind.kind == "f" else value)
     except (TypeError, ValueError):
         raise TypeError(f"{where} is {kind.name}, not {value!r}") from None

@@ -20,6 +20,7 @@ from numba.core.errors import TypingError as NumbaTypingError
 from numba.np.numpy_support import from_dtype
 
 from sarek_numba import errors
+from sarek_numba.frontend.halves import HALF_TYPES
 from sarek_numba.ir.types import Scalar
 
 Type: TypeAlias = types.Type
@@ -156,6 +157,7 @@ def is_real(type: Type) -> bool:
 
 
 def is_number(type: Type) -> bool:
+    """What a value may be; a half is none."""
     return isinstance(type, (types.Integer, types.Float, types.Boolean, Weak))
 
 
@@ -172,7 +174,9 @@ def scalar_of(type: Type) -> Scalar:
 
 
 def type_of(scalar: Scalar) -> Type:
-    """The Numba type of an IR scalar."""
+    """The Numba type of an IR scalar, as an element of memory has it."""
+    if scalar in HALF_TYPES:
+        return HALF_TYPES[scalar]
     return types.boolean if scalar is Scalar.BOOL else getattr(types, scalar.value)
 
 

@@ -44,6 +44,7 @@ from sarek_numba.ir.nodes import (
 from sarek_numba.ir.spelling import type_text
 from sarek_numba.ir.types import (
     BOOL,
+    HALVES,
     INT32,
     INT64,
     Array,
@@ -80,7 +81,6 @@ UNARY_KINDS = {
     UnOp.NOT: frozenset({Kind.BOOL}),
     UnOp.BITNOT: _BITS,
 }
-STORAGE_ONLY = frozenset({Scalar.FLOAT16, Scalar.BFLOAT16})
 
 
 class Broken(Exception):
@@ -191,7 +191,7 @@ class ExprChecker:
                 return self.compound(expr)
 
     def constant(self, const: Const) -> Scalar:
-        if const.type in STORAGE_ONLY:
+        if const.type in HALVES:
             raise Broken(const, f"no constant has type {const.type.value}")
         limit = 2 if const.type is BOOL else 1 << const.type.bits
         if not 0 <= const.bits < limit:
@@ -217,7 +217,7 @@ class ExprChecker:
     def operand_kind(
         self, expr: Expr, op: str, type: Scalar, kinds: frozenset[Kind], weak: bool
     ) -> None:
-        if type.kind not in kinds or type in STORAGE_ONLY:
+        if type.kind not in kinds or type in HALVES:
             raise Broken(expr, f"{op} has no meaning for {type.value}")
         if weak and not type.is_integer:
             raise Broken(expr, f"{op} on {type.value} cannot be weak")
@@ -231,7 +231,7 @@ class ExprChecker:
         first = self.scalar(expr.args[0])
         for arg in expr.args[1:]:
             self.expect(arg, first, f"an argument of {expr.name}")
-        if first.kind not in info.kinds or first in STORAGE_ONLY:
+        if first.kind not in info.kinds or (first in HALVES and expr.name != "reinterpret"):
             raise Broken(expr, f"{expr.name} has no meaning for {first.value}")
         wanted = {None: first, "bool": BOOL, "given": expr.type}[info.result]
         if expr.type is not wanted:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from sarek_numba.ir.check_expr import Broken, ExprChecker
 from sarek_numba.ir.nodes import REDUCTIONS, SHUFFLES, VOTES, Warp, WarpOp
-from sarek_numba.ir.types import BOOL, INT64, ElementType, Scalar
+from sarek_numba.ir.types import BOOL, HALVES, INT64, ElementType, Scalar
 from sarek_numba.ir.warps import WARP_WIDTHS, mask_type
-
-_HALVES = (Scalar.FLOAT16, Scalar.BFLOAT16)
 
 
 def check_warp(checker: ExprChecker, warp: int | None, stmt: Warp) -> None:
@@ -23,7 +21,7 @@ def check_warp(checker: ExprChecker, warp: int | None, stmt: Warp) -> None:
     type: ElementType = mask_type(warp)
     if stmt.value is not None:
         type = checker.type(stmt.value)
-        if not isinstance(type, Scalar) or type in _HALVES:
+        if not isinstance(type, Scalar) or type in HALVES:
             raise Broken(stmt, "a warp exchanges scalars")
     if stmt.lane is not None:
         checker.expect(stmt.lane, INT64, "the lane")

@@ -45,6 +45,8 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.types import (
     BOOL,
+    FLOAT32,
+    HALVES,
     Array,
     ElementType,
     FixedArray,
@@ -201,8 +203,8 @@ def _expression(root: Expr) -> Iterator[Need]:
 
 
 def _arithmetic(type: ElementType, span: Span | None) -> Iterator[Need]:
-    """Logic on bools is had everywhere."""
-    if isinstance(type, Scalar) and type is not BOOL:
+    """Logic on bools is had everywhere; halves are stored and converted alone."""
+    if isinstance(type, Scalar) and type is not BOOL and type not in HALVES:
         yield Need("arithmetic", type, span=span)
 
 
@@ -293,14 +295,21 @@ def _promised(expr: Expr) -> Iterator[Need]:
                     yield Need("subnormal_results", scalar, span=expr.span)
         case Cast(type=target, operand=operand):
             source = type_of(operand)
-            if isinstance(source, Scalar) and _may_round(source, target):
+            assert isinstance(source, Scalar)
+            source = FLOAT32 if source in HALVES else source
+            if _may_round(source, target):
                 yield Need("conversion", source, span=expr.span, target=target)
         case _:
             pass
 
 
 def _may_round(source: Scalar, target: Scalar) -> bool:
-    """Whether a conversion has an edge: where one side is a float, and none a bool."""
+    """Whether a conversion has an edge: where one side is a float, and none a bool.
+
+    What is converted to a half is rounded by the compiler's own code.
+    """
+    if target in HALVES or source is target:
+        return False
     return BOOL not in (source, target) and (source.is_float or target.is_float)
 
 

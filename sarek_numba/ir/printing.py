@@ -10,14 +10,13 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-
+from sarek_numba.ir.semantics.arrays import dtype_of
 from sarek_numba.ir.types import Scalar
 
 
 def shown(value: Any, type: Scalar) -> str:
     """A value of a scalar type as text."""
-    return str(np.dtype(type.value).type(value))
+    return str(dtype_of(type).type(value))
 
 
 def in_thread_order(lines: Iterable[tuple[int, str]]) -> str:

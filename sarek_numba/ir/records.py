@@ -19,6 +19,7 @@ import numpy as np
 
 from sarek_numba.ir.layout import field_offset, layout_of
 from sarek_numba.ir.pairs import PAIR_RECORDS, pair_of
+from sarek_numba.ir.semantics.arrays import dtype_of as scalar_dtype
 from sarek_numba.ir.types import ElementType, FixedArray, Record, Scalar
 from sarek_numba.ir.variants import (
     TAG_FIELD,
@@ -32,11 +33,7 @@ from sarek_numba.ir.variants import (
 )
 
 _NAME = "dtype"
-_SCALARS = {
-    np.dtype(scalar.value): scalar
-    for scalar in Scalar
-    if scalar not in (Scalar.FLOAT16, Scalar.BFLOAT16)
-}
+_SCALARS = {scalar_dtype(scalar): scalar for scalar in Scalar}
 
 
 class InvalidRecord(ValueError):
@@ -155,7 +152,7 @@ def _format(kind: ElementType) -> Any:
         case FixedArray(element=element, shape=shape):
             return (_format(element), shape)
         case Scalar():
-            return np.dtype(kind.value)
+            return scalar_dtype(kind)
         case _:
             raise AssertionError(f"a field of type {kind}")
 
@@ -295,7 +292,7 @@ def numbers_of(record: Record, place: np.ndarray[Any, Any]) -> tuple[np.generic,
         wanted = [(leaf_at(record, tag), case) for tag, case in guards(record, leaf.path)]
         for index in itertools.product(*map(range, leaf.counts)):
             has_value = all(_number_at(held, tag, index) == case for tag, case in wanted)
-            zero = np.dtype(leaf.scalar.value).type(0)
+            zero = scalar_dtype(leaf.scalar).type(0)
             found.append(_number_at(held, leaf, index) if has_value else zero)
     return tuple(found)
 
@@ -303,5 +300,7 @@ def numbers_of(record: Record, place: np.ndarray[Any, Any]) -> tuple[np.generic,
 def _number_at(held: np.ndarray[Any, Any], leaf: Leaf, index: tuple[int, ...]) -> np.generic:
     """A number of a leaf; a tag on the way to another number has fewer indices than that."""
     start = leaf.offset + sum(k * stride for k, stride in zip(index, leaf.strides, strict=False))
-    number: np.generic = held[start : start + leaf.scalar.bits // 8].view(leaf.scalar.value)[0]
+    number: np.generic = held[start : start + leaf.scalar.bits // 8].view(
+        scalar_dtype(leaf.scalar)
+    )[0]
     return number

@@ -175,6 +175,7 @@ INT64 = Scalar.INT64
 FLOAT32 = Scalar.FLOAT32
 FLOAT64 = Scalar.FLOAT64
 UNIT = Unit()
+HALVES = frozenset({Scalar.FLOAT16, Scalar.BFLOAT16})  # stored, loaded, converted, nothing else
 
 
 @dataclass(frozen=True, slots=True)

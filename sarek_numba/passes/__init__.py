@@ -15,6 +15,7 @@ from sarek_numba.passes.exact import exact_operations
 from sarek_numba.passes.fold import fold
 from sarek_numba.passes.functions import own_functions
 from sarek_numba.passes.guards import drop_guards, open_subscripts
+from sarek_numba.passes.halves import halves
 from sarek_numba.passes.inline import inline
 from sarek_numba.passes.legalise import flatten, legalise
 from sarek_numba.passes.narrow import narrow
@@ -32,6 +33,7 @@ def pick_texts(kernel: Kernel, target: Target) -> Kernel:
 __all__ = ["PIPELINE", "Pass", "Ranges", "Target", "optimise", "ranges_of"]
 
 PIPELINE: tuple[Pass, ...] = (
+    halves,
     pick_texts,
     own_functions,
     exact_operations,

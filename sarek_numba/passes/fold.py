@@ -28,12 +28,10 @@ from sarek_numba.ir.nodes import (
     VarRef,
     While,
 )
-from sarek_numba.ir.types import Scalar
+from sarek_numba.ir.types import HALVES, Scalar
 from sarek_numba.ir.walk import map_body, map_expr, map_expressions
 from sarek_numba.passes.common import Target, map_bodies
 from sarek_numba.passes.ranges import loop_values
-
-_WITHOUT_CONSTANTS = {Scalar.FLOAT16, Scalar.BFLOAT16}
 
 
 def fold(kernel: Kernel, target: Target) -> Kernel:
@@ -80,14 +78,14 @@ class _Folder:
                     return expr
                 return _at(semantics.fold_unary(op, operand), expr)
             case Cast(type=type, operand=Const() as operand, weak=weak):
-                if type in _WITHOUT_CONSTANTS:
+                if type in HALVES:
                     return expr
                 if weak and _outside(type, operand):
                     return expr
                 return _at(semantics.fold_cast(type, operand), expr)
             case Intrinsic(name=name, args=args, type=type) if INTRINSICS[name].exact:
                 constants = [arg for arg in args if isinstance(arg, Const)]
-                if len(constants) < len(args) or type in _WITHOUT_CONSTANTS:
+                if len(constants) < len(args) or type in HALVES:
                     return expr
                 return _at(semantics.fold_intrinsic(name, type, *constants), expr)
             case IfExpr(condition=Const(bits=bits), then=then, orelse=orelse):

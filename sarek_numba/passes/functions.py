@@ -54,7 +54,7 @@ def own_functions(kernel: Kernel, target: Target) -> Kernel:
     helpers: list[HelperFunction] = []
     entries: dict[str, str] = {}
     for name in wanted:
-        added = _renamed(stored(name), name, taken, fresh)
+        added = renamed(stored(name), name, taken, fresh)
         taken |= {helper.name for helper in added}
         entries[name] = added[-1].name
         helpers += added
@@ -116,10 +116,10 @@ def functions_stored() -> frozenset[tuple[str, Scalar]]:
     return frozenset((name, scalar) for name in names for scalar in (FLOAT32, FLOAT64))
 
 
-def _renamed(
+def renamed(
     helpers: tuple[HelperFunction, ...], prefix: str, taken: set[str], fresh: Fresh
 ) -> list[HelperFunction]:
-    """Copies with names and variables that the kernel does not have yet."""
+    """Copies with names and variables that a kernel does not have yet, `taken` being its names."""
     names: dict[str, str] = {}
     for helper in helpers:
         name = helper.name if helper.name == prefix else f"{prefix}_{helper.name}"

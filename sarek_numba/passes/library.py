@@ -18,17 +18,16 @@ from string import Template
 from sarek_numba.ir.nodes import HelperFunction
 from sarek_numba.ir.parse import parse
 from sarek_numba.ir.types import Scalar
-from sarek_numba.passes.library_texts import FLOATS, FMA, HALVES, INTEGERS, ODD, SIGNED
+from sarek_numba.passes import half_functions
+from sarek_numba.passes.library_texts import FLOATS, FMA, INTEGERS, SIGNED
 
 _FLOATS = (Scalar.FLOAT32, Scalar.FLOAT64)
-_WIDE = tuple(s for s in Scalar if s.is_integer and s.bits >= 32)
 _INTEGERS = tuple(s for s in Scalar if s.is_integer)
 _CALL = re.compile(r"@(\w+):|call (\w+)")
-_FRACTION = {Scalar.FLOAT32: 23, Scalar.FLOAT64: 52, Scalar.FLOAT16: 10, Scalar.BFLOAT16: 7}
 
 
 def _bias(type: Scalar) -> int:
-    return (1 << (type.bits - _FRACTION[type] - 2)) - 1
+    return (1 << (type.bits - half_functions.FRACTION[type] - 2)) - 1
 
 
 def _words(type: Scalar) -> dict[str, str]:
@@ -40,7 +39,7 @@ def _words(type: Scalar) -> dict[str, str]:
     }
     words |= {"bits": type.bits, "last": type.bits - 1}
     if type.is_float:
-        fraction, bias = _FRACTION[type], _bias(type)
+        fraction, bias = half_functions.FRACTION[type], _bias(type)
         exponents = (1 << (type.bits - fraction - 1)) - 1
         words |= {
             "fraction": fraction,  # bits of it
@@ -58,43 +57,14 @@ def _words(type: Scalar) -> dict[str, str]:
     return {name: str(word) for name, word in words.items()}
 
 
-def _half_words(half: Scalar, source: Scalar) -> dict[str, str]:
-    """The words of a conversion from a float to a half."""
-    cut = _FRACTION[source] - _FRACTION[half]
-    shift = _bias(source) - _bias(half)
-    words = {
-        "half": half.value,
-        "cut": cut,  # bits that are lost
-        "below": (1 << (cut - 1)) - 1,
-        "rebias": shift << _FRACTION[source],
-        "least": (shift + 1) << _FRACTION[source],  # the least normal half
-        "beyond": (_bias(source) + _bias(half) + 1) << _FRACTION[source],
-        "top": ((1 << (15 - _FRACTION[half])) - 1) << _FRACTION[half],
-        "quiet": 1 << (_FRACTION[half] - 1),
-        "to_sign": source.bits - 16,
-        "to_unit": _bias(source) + _FRACTION[source] - (_bias(half) - 1 + _FRACTION[half]),
-    }
-    return _words(source) | {name: str(word) for name, word in words.items()}
-
-
 def _texts() -> dict[str, str]:
-    texts = {"from_float16": HALVES["from_float16"], "from_bfloat16": HALVES["from_bfloat16"]}
-    texts |= {"bfloat16_from_float32": HALVES["bfloat16_from_float32"], **FMA}
+    texts = {**half_functions.TEXTS, **FMA}
     for name, template in FLOATS.items():
         for type in _FLOATS:
             texts[f"{name}_{type.value}"] = Template(template).substitute(_words(type))
-    for half in (Scalar.FLOAT16, Scalar.BFLOAT16):
-        for source in _FLOATS:
-            words = _half_words(half, source)
-            text = Template(HALVES["half"]).substitute(words)
-            texts.setdefault(f"{half.value}_from_{source.value}", text)
     for type in _INTEGERS:
         template = SIGNED if type.minimum else INTEGERS
         texts[f"ipow_{type.value}"] = Template(template).substitute(_words(type))
-    for type in _WIDE:
-        words = _words(type) | {"kept": str(type.bits - 24)}
-        words["negative"] = "x < 0i" + str(type.bits) if type.minimum else "false"
-        texts[f"odd_{type.value}"] = Template(ODD).substitute(words)
     return texts
 
 

@@ -24,7 +24,9 @@ from sarek_numba.frontend.registered import RegisteredType, registered
 from sarek_numba.frontend.variants import VariantValue
 from sarek_numba.ir.nodes import ParamDecl
 from sarek_numba.ir.records import InvalidRecord, alike, numbers_of, record_of
+from sarek_numba.ir.semantics import dtype_of, half_of
 from sarek_numba.ir.types import (
+    HALVES,
     ArrayInfo,
     DynamicSharedLength,
     LengthOf,
@@ -76,11 +78,7 @@ Kind = ArrayInfo | Record | Scalar | Pair | PythonNumber | None
 Stated = StatedArray | Record | Scalar | Pair | PythonNumber | None
 """What an annotation says of a parameter; None where there is none."""
 
-ELEMENTS: dict[np.dtype[Any], Scalar | Pair] = {
-    np.dtype(scalar.value): scalar
-    for scalar in Scalar
-    if scalar not in (Scalar.FLOAT16, Scalar.BFLOAT16)
-}
+ELEMENTS: dict[np.dtype[Any], Scalar | Pair] = {dtype_of(scalar): scalar for scalar in Scalar}
 ELEMENTS |= {np.dtype(pair.value): pair for pair in map(Pair, (Scalar.FLOAT32, Scalar.FLOAT64))}
 
 _REFUSED_ELEMENTS = {
@@ -94,7 +92,11 @@ _REFUSED_ELEMENTS = {
     "m": ("time differences", "pass their counts, x.view(numpy.int64)"),
 }
 _INT32, _INT64 = Scalar.INT32, Scalar.INT64
-_FLOAT32_OVERFLOW = 2.0**128 - 2.0**103  # the first that rounds to infinity
+_OVERFLOW = {  # the first that rounds to infinity
+    Scalar.FLOAT32: 2.0**128 - 2.0**103,
+    Scalar.FLOAT16: 2.0**16 - 2.0**4,
+    Scalar.BFLOAT16: 2.0**128 - 2.0**119,
+}
 _REFUSED_FLOATS = "convert it, as in x.astype(numpy.float32)"
 
 
@@ -184,6 +186,8 @@ def describe(
         wanted = stated[position]
         if wanted is not None:
             kind = _stated_kind(kernel, names[position], value, kind, wanted)
+            if kind in HALVES and not isinstance(value, np.generic):
+                value = half_of(value, kind)
         kinds.append(kind)
         plain.append(value)
     columns: dict[int, Columns] = {}
@@ -326,7 +330,7 @@ def _refused_element(kernel: str, name: str, relation: str, dtype: np.dtype[Any]
             f"  hint: convert it before the launch: {name} = "
             f"{name}.astype({name}.dtype.newbyteorder('='))"
         )
-    if dtype.kind == "f" or dtype.name == Scalar.BFLOAT16.value:
+    if dtype.kind == "f":
         return f"{start}, which this version does not take\n  hint: {_named(_REFUSED_FLOATS, name)}"
     what, hint = _REFUSED_ELEMENTS.get(dtype.kind, ("of this type", "pass numbers"))
     return f"{start}: {what} are not taken\n  hint: {_named(hint, name)}"
@@ -452,8 +456,8 @@ def _fits(value: Any, scalar: Scalar) -> bool:
     if isinstance(value, complex):
         return scalar.is_float and _fits(value.real, scalar) and _fits(value.imag, scalar)
     if scalar.is_float:  # an int here is within int64, see `_scalar_kind`
-        within = abs(value) < _FLOAT32_OVERFLOW or math.isnan(value) or math.isinf(value)
-        return scalar is not Scalar.FLOAT32 or within
+        within = abs(value) < _OVERFLOW.get(scalar, math.inf)
+        return within or math.isnan(value) or math.isinf(value)
     if isinstance(value, float) or scalar is Scalar.BOOL:
         return False
     fits: bool = scalar.minimum <= value <= scalar.maximum
@@ -563,7 +567,7 @@ def _reader(role: Role) -> Callable[[Arguments, int], Any]:
 
 def converter(scalar: Scalar) -> Callable[[Any], np.generic]:
     """From a number to the NumPy scalar of a type; a float beyond float32 becomes infinite."""
-    make: Callable[[Any], np.generic] = np.dtype(scalar.value).type
+    make: Callable[[Any], np.generic] = dtype_of(scalar).type
     if scalar is not Scalar.FLOAT32:
         return make
 

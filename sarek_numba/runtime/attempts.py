@@ -9,6 +9,7 @@ import numpy as np
 
 from sarek_numba.ir.nodes import ParamDecl
 from sarek_numba.ir.types import (
+    HALVES,
     DynamicSharedLength,
     LengthOf,
     OffsetOf,
@@ -160,6 +161,8 @@ def _array_check(given: Any, access: Access | None) -> ArrayCheck | None:
 
 
 def _scalar_check(value: Any, kind: Kind) -> Check | None:
+    if isinstance(kind, Scalar) and kind in HALVES:
+        return None  # a half is passed as a float32
     if value is None:
         return NoneCheck()
     if type(value) is bool:

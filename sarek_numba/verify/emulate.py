@@ -29,7 +29,7 @@ from sarek_numba.runtime.hosted import on_host
 from sarek_numba.verify.emulation import patterns
 from sarek_numba.verify.emulation.arrays import EmulatedArray, made_record, own, structured
 from sarek_numba.verify.emulation.machine import BlockState, Dimensions, places, run_block
-from sarek_numba.verify.emulation.numbers import REPLACEMENTS, TypeConstructor
+from sarek_numba.verify.emulation.numbers import REPLACEMENTS, TypeConstructor, convert, widened
 
 
 def emulate(kernel: Any) -> Emulation:
@@ -107,8 +107,8 @@ def _argument(value: Any, stated: Any, hints: Hints) -> Any:
     if isinstance(value, np.ndarray):
         return EmulatedArray(np.asarray(value), hints)
     if isinstance(stated, Scalar | Pair) and value is not None:
-        return np.dtype(stated.value).type(value)
-    return value
+        return widened(convert(value, np.dtype(stated.value)))
+    return widened(value)
 
 
 class _Proxy:
@@ -176,6 +176,8 @@ class _Substitution:
             return lambda dtype: made_record(language.record(dtype))
         if isinstance(value, language.DType):
             return TypeConstructor(value.dtype.type)
+        if isinstance(value, np.generic):
+            return widened(value)
         try:
             return REPLACEMENTS.get(value, value)
         except TypeError:  # unhashable: a constant array, a list

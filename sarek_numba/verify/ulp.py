@@ -26,7 +26,7 @@ def ulp_distance(actual: npt.ArrayLike, expected: npt.ArrayLike) -> npt.NDArray[
         return _of_fields(a, b)
     left, right = _ordered(a), _ordered(b)
     distance = np.where(left > right, left - right, right - left).astype(np.float64)
-    if a.dtype.kind != "f":
+    if a.dtype.kind != "f" and a.dtype.name != "bfloat16":
         return distance
     neither = np.isnan(a) & np.isnan(b)
     one = np.isnan(a) ^ np.isnan(b)

@@ -13,7 +13,7 @@ from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import element_scalar, is_complex
 from sarek_numba.frontend.extensions import SliceType
 from sarek_numba.frontend.lower import complexes, pairs, records, variants, views
-from sarek_numba.frontend.lower.convert import cast, constant_as, int64
+from sarek_numba.frontend.lower.convert import cast, constant_as, int64, widened
 from sarek_numba.frontend.lower.parameters import record_store
 from sarek_numba.frontend.lower.program import Hoisted
 from sarek_numba.frontend.lower.values import (
@@ -45,6 +45,7 @@ from sarek_numba.ir.nodes import (
 )
 from sarek_numba.ir.pairs import field_of
 from sarek_numba.ir.records import Leaf
+from sarek_numba.ir.semantics import dtype_of
 from sarek_numba.ir.types import INT64, Array, MemSpace, Scalar
 from sarek_numba.span import Span
 
@@ -82,7 +83,7 @@ def lower_array_operation(
                 place = replace(view.records, indices=(*view.records.indices, Cell(flat)))
                 is_loaded = is_value(operation.result)  # a variant
                 return variants.load(lowering, place, span) if is_loaded else place
-            return Cell(records.read_element(lowering, view, flat, span))
+            return Cell(widened(records.read_element(lowering, view, flat, span), span))
         case t.SetItem():
             view, items = _indexed(lowering, operation)
             if view.pairs:
@@ -280,7 +281,7 @@ def _constant_array(
         parts = values
         for field in leaf.path if leaf is not None else ():
             parts = field_of(parts, field)
-        flat = np.ascontiguousarray(parts).reshape(-1).view(element.value)
+        flat = np.ascontiguousarray(parts).reshape(-1).view(dtype_of(element))
         bits = flat.view(f"u{flat.dtype.itemsize}") if flat.dtype != np.bool_ else flat
         declared = ConstDecl(var, element, tuple(int(each) for each in bits), span=span)
         return _declare(lowering, declared)

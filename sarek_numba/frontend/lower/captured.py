@@ -6,8 +6,8 @@ from typing import Any
 
 from numba.core import types
 
+from sarek_numba.frontend.lower.convert import constant_as
 from sarek_numba.frontend.lower.values import Cell, RecordRef, RecordStore
-from sarek_numba.ir.nodes import constant
 from sarek_numba.ir.records import leaves, numbers_of, record_of
 from sarek_numba.span import Span
 
@@ -17,5 +17,5 @@ def record_of_constants(place: Any, kind: types.Type, span: Span | None) -> Reco
     made = RecordStore(kind.root, {}, {}, False)
     numbers = numbers_of(record_of(place.dtype), place)
     for leaf, number in zip(leaves(kind.root), numbers, strict=True):
-        made.cells[leaf.path] = Cell(constant(leaf.scalar, number.item(), span))
+        made.cells[leaf.path] = Cell(constant_as(leaf.scalar, number.item(), span))
     return RecordRef(made, (), ())

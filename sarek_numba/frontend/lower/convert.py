@@ -9,8 +9,9 @@ from typing import Any
 from numba.core import types
 
 from sarek_numba.frontend.weak import WeakInt, constant_of, scalar_of
+from sarek_numba.ir import semantics
 from sarek_numba.ir.nodes import Binary, BinOp, Cast, Const, Expr, Unary, UnOp, constant
-from sarek_numba.ir.types import BOOL, INT64, Scalar
+from sarek_numba.ir.types import BOOL, FLOAT32, HALVES, INT64, Scalar
 from sarek_numba.ir.typing import scalar_of as scalar_of_expr
 from sarek_numba.span import Span
 
@@ -25,12 +26,19 @@ def int64(value: int, span: Span | None = None) -> Const:
 
 def constant_as(target: Scalar, value: Any, span: Span | None = None) -> Expr:
     """The constant expression of a number converted to a type as a store would."""
+    if target in HALVES:
+        return Cast(target, constant(FLOAT32, rounded(target, value), span), span=span)
     known = converted(target, value)
     if known is not None:
         return constant(target, known, span)
     if isinstance(value, int):
         return Cast(target, int64(value, span), span=span)
     return Cast(target, constant(Scalar.FLOAT64, value, span), span=span)
+
+
+def rounded(half: Scalar, value: Any) -> float:
+    """The half nearest to a number, as halves have no constants: float32 has each of them."""
+    return float(semantics.half_of(value, half))
 
 
 def converted(target: Scalar, value: Any) -> bool | int | float | None:
@@ -66,6 +74,8 @@ def cast(expr: Expr, target: Scalar, weak: bool = False, span: Span | None = Non
     if isinstance(expr, Const):
         if expr.type is target:
             return expr
+        if target in HALVES:
+            return constant_as(target, expr.value, span or expr.span)
         known = converted(target, expr.value)
         if known is not None:
             return constant(target, known, span or expr.span)
@@ -74,13 +84,17 @@ def cast(expr: Expr, target: Scalar, weak: bool = False, span: Span | None = Non
         return expr
     if isinstance(expr, Cast) and _is_widened(expr, target):
         return expr.operand
+    if isinstance(expr, Cast) and source in HALVES and isinstance(expr.operand, Const):
+        return cast(expr.operand, target, weak, span)  # the constant is a half already
     if target is BOOL:
         return Binary(BinOp.NE, expr, _zero(source), span=span)
     return Cast(target, expr, weak, span=span)
 
 
 def _is_widened(expr: Cast, target: Scalar) -> bool:
-    """Whether an expression is a float32 widened to float64: narrowed again it is itself."""
+    """Whether an expression is widened, as float32 to float64: narrowed again it is itself."""
+    if target in HALVES:
+        return expr.type is FLOAT32 and scalar_of_expr(expr.operand) is target
     if target is not Scalar.FLOAT32 or expr.type is not Scalar.FLOAT64:
         return False
     return scalar_of_expr(expr.operand) is Scalar.FLOAT32
@@ -88,6 +102,16 @@ def _is_widened(expr: Cast, target: Scalar) -> bool:
 
 def _zero(type: Scalar) -> Const:
     return constant(type, 0)
+
+
+def widened(expr: Expr, span: Span | None = None) -> Expr:
+    """An element as a value: a half is a float32."""
+    return cast(expr, FLOAT32, span=span) if scalar_of_expr(expr) in HALVES else expr
+
+
+def round_to_half(half: Scalar, expr: Expr, span: Span | None = None) -> Expr:
+    """A float32 that holds the half nearest to a number."""
+    return cast(cast(expr, half, span=span), FLOAT32, span=span)
 
 
 def negated(expr: Expr, span: Span | None = None) -> Expr:

@@ -11,7 +11,7 @@ from numba.core import ir, types
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import element_scalar, is_complex
 from sarek_numba.frontend.lower import arrays, calls, captured, complexes, printing, warps
-from sarek_numba.frontend.lower.convert import cast, constant_as, int64
+from sarek_numba.frontend.lower.convert import cast, constant_as, int64, round_to_half
 from sarek_numba.frontend.lower.operators import (
     binary,
     choose,
@@ -46,7 +46,7 @@ from sarek_numba.ir.nodes import (
     MemFence,
     constant,
 )
-from sarek_numba.ir.types import BOOL, INT64
+from sarek_numba.ir.types import BOOL, INT64, Scalar
 from sarek_numba.ir.typing import scalar_of as scalar_of_expr
 from sarek_numba.span import Span
 
@@ -108,6 +108,9 @@ def lower_operation(
             t.Binary()
             | t.Unary()
             | t.Convert()
+            | t.RoundToHalf()
+            | t.HalfBits()
+            | t.HalfFromBits()
             | t.Intrinsic()
             | t.DivMod()
             | t.RoundToInt()
@@ -162,6 +165,14 @@ def _arithmetic(lowering: FunctionLowering, operation: t.Operation, span: Span) 
         case t.Convert():
             is_weak = isinstance(operation.operands[0], WeakInt)
             return Cell(cast(operands[0], scalar_of(result), is_weak, span))
+        case t.RoundToHalf(half):
+            return Cell(round_to_half(half, operands[0], span))
+        case t.HalfBits(half):
+            bits = (cast(operands[0], half, span=span),)
+            return Cell(Intrinsic((), "reinterpret", bits, Scalar.UINT16, span=span))
+        case t.HalfFromBits(half):
+            named = Intrinsic((), "reinterpret", tuple(operands), half, span=span)
+            return Cell(cast(named, Scalar.FLOAT32, span=span))
         case t.Intrinsic("reinterpret"):
             kind = scalar_of(result)
             return Cell(Intrinsic((), "reinterpret", tuple(operands), kind, span=span))

@@ -18,7 +18,7 @@ from numba.core import ir, types
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.lower import complexes, fills, pairs, variants, views
-from sarek_numba.frontend.lower.convert import cast, int64
+from sarek_numba.frontend.lower.convert import cast, constant_as, int64, widened
 from sarek_numba.frontend.lower.operators import add, multiply
 from sarek_numba.frontend.lower.values import (
     NOTHING,
@@ -273,7 +273,8 @@ def _field(lowering: FunctionLowering, owner: RecordRef, name: str, span: Span) 
             return pairs.read_pair(lowering, store, path, _expressions(owner), span)
         case Scalar():
             leaf = leaf_at(store.record, path)
-            return Cell(read(lowering, store, leaf, _expressions(owner), span))
+            number = read(lowering, store, leaf, _expressions(owner), span)
+            return Cell(widened(number, span))
         case Record() if is_variant(kind):
             return variants.load(lowering, replace(owner, path=path), span)
         case Record():
@@ -542,7 +543,7 @@ def _make(
 
 def clear(lowering: FunctionLowering, made: RecordRef, leaf: Leaf, span: Span) -> None:
     """Set a number, or an array of them, to zero."""
-    zero = constant(leaf.scalar, 0)
+    zero = constant_as(leaf.scalar, 0)
     lowering.emitter.settle_memory()
     in_loops(
         lowering,

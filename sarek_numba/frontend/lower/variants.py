@@ -17,7 +17,7 @@ from numba.core import ir
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.lower import complexes, pairs, records
-from sarek_numba.frontend.lower.convert import cast, int64
+from sarek_numba.frontend.lower.convert import cast, int64, widened
 from sarek_numba.frontend.lower.operators import choose as choose_expr
 from sarek_numba.frontend.lower.values import Cell, RecordRef, RecordStore, Value
 from sarek_numba.frontend.records import RecordType
@@ -79,7 +79,7 @@ def lower_variant(
     if isinstance(type_at(subject.store.record, path), Record):
         return replace(subject, path=path)
     leaf = leaf_at(subject.store.record, path)
-    return Cell(records.read(lowering, subject.store, leaf, (), span))
+    return Cell(widened(records.read(lowering, subject.store, leaf, (), span), span))
 
 
 # --- what depends on tags -------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from sarek_numba.frontend.extensions import (
     RangeType,
     SliceType,
 )
+from sarek_numba.frontend.halves import value_type
 from sarek_numba.frontend.hints import current
 from sarek_numba.frontend.language import Axes
 from sarek_numba.frontend.records import RecordType, element_type, is_variant_type
@@ -136,7 +137,8 @@ def get_item(container: Type, index: Type) -> Operation:
         if name is not None and isinstance(container.dtype, RecordType):
             return records.view(container, name)
         with operand(1):
-            return Operation(GetItem(), (container, index), indexed(container, index))
+            element = value_type(indexed(container, index))
+            return Operation(GetItem(), (container, index), element)
     if isinstance(container, types.BaseTuple):
         with operand(1):
             return _tuple_item(container, index)

@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
-from sarek_numba.frontend import mathematics
+from sarek_numba.frontend import language, mathematics
+from sarek_numba.frontend.halves import Half, is_half
 from sarek_numba.frontend.rules.builtins import absolute, digits_of, rounded_to
 from sarek_numba.frontend.rules.operators import at_run_time, fold, require_numbers
 from sarek_numba.frontend.rules.registry import lookup, rule
 from sarek_numba.frontend.typed import (
     Binary,
     Convert,
+    HalfBits,
+    HalfFromBits,
     Intrinsic,
     Operation,
     RoundToInt,
@@ -35,6 +38,7 @@ from sarek_numba.frontend.weak import (
     Weak,
     WeakFloat,
     WeakInt,
+    check_fit,
     describe,
     dtype_of,
     is_bool,
@@ -46,6 +50,7 @@ from sarek_numba.frontend.weak import (
     promote,
 )
 from sarek_numba.ir.nodes import BinOp, UnOp
+from sarek_numba.ir.types import Scalar
 
 Rule = Callable[..., Operation]
 
@@ -333,6 +338,11 @@ def reinterpret(x: Type, dtype: Type) -> Operation:
     with operand(1):
         target = element_type(dtype)
     given = default_type(x)
+    if is_half(target):
+        raise Refusal(
+            f"sarek.math.reinterpret as {target}, which no value has",
+            f"write sarek.half_from_bits(x, sarek.{target}), a float32",
+        )
     if is_bool(given) or is_bool(target):
         raise Refusal("sarek.math.reinterpret of a bool", "write int(x), or x != 0")
     if given.bitwidth != target.bitwidth:
@@ -341,6 +351,38 @@ def reinterpret(x: Type, dtype: Type) -> Operation:
             "convert to a type of the same width first",
         )
     return Operation(Intrinsic("reinterpret"), (given,), target)
+
+
+@rule(language.half_bits)
+def half_bits(x: Type, dtype: Type | None = None) -> Operation:
+    require_numbers(language.half_bits, x)
+    return Operation(HalfBits(_half_named(dtype)), (x,), types.uint16)
+
+
+@rule(language.half_from_bits)
+def half_from_bits(bits: Type, dtype: Type | None = None) -> Operation:
+    if not is_whole(bits):
+        with operand(0):
+            raise Refusal(
+                f"sarek.half_from_bits() takes an integer, not {describe(bits)}",
+                "sarek.half_bits(x) gives the bits of a float, as a uint16",
+            )
+    with operand(0):
+        check_fit(bits, types.uint16)
+    return Operation(HalfFromBits(_half_named(dtype)), (types.uint16,), types.float32)
+
+
+def _half_named(dtype: Type | None) -> Scalar:
+    """The half that an argument names: float16 without one."""
+    from sarek_numba.frontend.rules.types import element_type
+
+    if dtype is None:
+        return Scalar.FLOAT16
+    with operand(1):
+        found = element_type(dtype)
+        if not isinstance(found, Half):
+            raise Refusal(f"{found} is no half", "write sarek.float16 or sarek.bfloat16")
+    return found.scalar
 
 
 assert absolute is lookup(abs)

@@ -11,6 +11,7 @@ from sarek_numba.errors import ReadOnlyWrite, TypingError, UnknownName, Unsuppor
 from sarek_numba.frontend import language
 from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
+from sarek_numba.frontend.halves import value_type
 from sarek_numba.frontend.language import RecordConstructor
 from sarek_numba.frontend.records import (
     RecordMethod,
@@ -80,7 +81,7 @@ def attribute(owner: RecordType, name: str) -> Operation:
 def item(owner: RecordType, name: str) -> Operation:
     """`r['x']`."""
     require_field(owner, name)
-    return Operation(GetField(name), (owner,), field_of(owner, name))
+    return Operation(GetField(name), (owner,), value_type(field_of(owner, name)))
 
 
 def view(array: Type, name: str) -> Operation:

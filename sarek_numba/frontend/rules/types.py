@@ -5,35 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba.core import types
 from numba.np.numpy_support import from_dtype
 
 from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
+from sarek_numba.frontend.halves import HALF_TYPES, Half, is_half
 from sarek_numba.frontend.language import DType, NotYet
 from sarek_numba.frontend.registered import registered
 from sarek_numba.frontend.rules.complexes import constructor_of
 from sarek_numba.frontend.rules.operators import require_numbers
 from sarek_numba.frontend.rules.records import record_type
 from sarek_numba.frontend.rules.registry import Rule
-from sarek_numba.frontend.typed import Convert, Operation, Type
+from sarek_numba.frontend.typed import Convert, Operation, RoundToHalf, Type
 from sarek_numba.frontend.weak import Refusal, WeakInt, check_fit, describe, is_integer
+from sarek_numba.ir.semantics import dtype_of as scalar_dtype
 
 _ZERO = WeakInt.of(0)  # a type called without an argument
 
-_INSTEAD = {"float16": "use float32", "bfloat16": "use float32"}
+
+HALF_DTYPES = {scalar_dtype(scalar): half for scalar, half in HALF_TYPES.items()}
 
 
 def numba_type(dtype: np.dtype[Any]) -> Type:
-    """The type of a NumPy dtype; raises a `Refusal` that says what to use instead."""
+    """The type of elements of a NumPy dtype; raises a `Refusal` that says what to use instead."""
     if dtype.names is not None:
         return record_type(dtype)
     if dtype.subdtype is not None:
         raise Refusal(f"{dtype} is no type of a kernel", "give the array more axes")
-    if dtype.name in ("float16", "bfloat16"):
-        raise Refusal(
-            f"{dtype.name} is not in this version", _INSTEAD.get(dtype.name), UnsupportedConstruct
-        )
+    half = HALF_DTYPES.get(dtype)
+    if half is not None:
+        return half
     if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         raise Refusal(
             f"{dtype.name} is no type of a kernel",
@@ -93,6 +96,8 @@ def constructor(value: Any) -> Rule | None:
 def _converts_to(target: Type) -> Rule:
     if is_complex(target):
         return constructor_of(target, target)
+    if is_half(target):
+        return _rounds_to(target)
 
     def convert(x: Type = _ZERO, /) -> Operation:
         require_numbers(target, x)
@@ -101,6 +106,16 @@ def _converts_to(target: Type) -> Rule:
         return Operation(Convert(), (x,), target)
 
     return convert
+
+
+def _rounds_to(half: Half) -> Rule:
+    """`np.float16(x)`: a float32 that holds a half."""
+
+    def round_to_half(x: Type = _ZERO, /) -> Operation:
+        require_numbers(half, x)
+        return Operation(RoundToHalf(half.scalar), (x,), types.float32)
+
+    return round_to_half
 
 
 def refused(feature: NotYet) -> Refusal:

@@ -10,6 +10,7 @@ from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend import matching
 from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
+from sarek_numba.frontend.halves import value_type
 from sarek_numba.frontend.records import RecordType, is_variant_type, number_type, value_of
 from sarek_numba.frontend.rules.registry import rule
 from sarek_numba.frontend.typed import (
@@ -155,7 +156,7 @@ def part(subject: Type, case: Type, number: Type) -> Operation:
     position = int(constant_of(number) or 0)
     kind = payload(subject.record, named.index)[position]
     path = part_path(subject.record, named.index, position)
-    return Operation(GetPart(path), (subject,), type_of_part(kind))
+    return Operation(GetPart(path), (subject,), value_type(type_of_part(kind)))
 
 
 @rule(matching.own)

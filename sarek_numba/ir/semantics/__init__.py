@@ -20,7 +20,7 @@ from sarek_numba.ir.nodes import SHIFTS, BinOp, Const, UnOp
 from sarek_numba.ir.semantics import floats, functions, fused, integers, whole
 from sarek_numba.ir.semantics.arrays import Lanes, Mask, Operator, dtype_of, silent
 from sarek_numba.ir.semantics.atomics import decrement, increment
-from sarek_numba.ir.semantics.casts import conversion
+from sarek_numba.ir.semantics.casts import conversion, half_of
 from sarek_numba.ir.semantics.overflow import binary_overflows, outside_of, unary_overflows
 from sarek_numba.ir.types import Scalar
 
@@ -39,6 +39,7 @@ __all__ = [
     "fold_cast",
     "fold_intrinsic",
     "fold_unary",
+    "half_of",
     "increment",
     "intrinsic",
     "outside_of",

@@ -6,7 +6,9 @@ Integer to integer modulo 2^n; float to integer truncates and saturates, NaN giv
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +32,24 @@ def conversion(source: Scalar, target: Scalar) -> Conversion:
     if source is Scalar.BFLOAT16 and target is not Scalar.FLOAT32:
         return silent(lambda a: a.astype(np.float32).astype(dtype))  # the first step is exact
     return silent(lambda a: a.astype(dtype))
+
+
+def half_of(value: Any, half: Scalar) -> Any:
+    """A number of the host as the NumPy scalar of the nearest half, rounded once."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = _as_float(value)
+    number = np.asarray(value).reshape(1)
+    return conversion(Scalar(number.dtype.name), half)(number)[0]
+
+
+def _as_float(value: int) -> float:
+    """An integer as a float64 that rounds to fewer bits as it does: to odd where it is inexact."""
+    shift = max(0, value.bit_length() - 53)
+    kept = abs(value) >> shift
+    if kept << shift != abs(value):
+        kept |= 1
+    sign = -1.0 if value < 0 else 1.0
+    return sign * (math.inf if shift > 2**10 - 53 else float(kept << shift))
 
 
 def _same(a: Lanes) -> Lanes:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sarek_numba.frontend.hints import NONE, Hints
 from sarek_numba.frontend.variants import VariantValue, copy_record, decode, encode, variant_of
-from sarek_numba.verify.emulation.numbers import convert
+from sarek_numba.verify.emulation.numbers import convert, widened
 
 
 class EmulatedArray:
@@ -63,7 +63,7 @@ class EmulatedArray:
         if isinstance(item, np.void):  # NumPy would give a view in some cases, a copy in others
             subscripts = index if isinstance(index, tuple) else (index,)
             return structured(self.array[(*subscripts, ...)], self.hints)
-        return EmulatedArray(item, self.hints) if isinstance(item, np.ndarray) else item
+        return EmulatedArray(item, self.hints) if isinstance(item, np.ndarray) else widened(item)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         index = self._placed(index)
@@ -164,7 +164,7 @@ class EmulatedRecord:
         field = self.array[name]
         if field.ndim:
             return EmulatedArray(field, self.hints)
-        return structured(field, self.hints) if field.dtype.names else field[()]
+        return structured(field, self.hints) if field.dtype.names else widened(field[()])
 
     def __setitem__(self, name: str, value: Any) -> None:
         fill(self.array[name], held(value))

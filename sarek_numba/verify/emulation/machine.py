@@ -21,7 +21,7 @@ from sarek_numba.frontend import language
 from sarek_numba.frontend.hints import NONE, Hints
 from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope, WarpOp
 from sarek_numba.verify.emulation.arrays import EmulatedArray, EmulatedRecord, poisoned
-from sarek_numba.verify.emulation.numbers import convert
+from sarek_numba.verify.emulation.numbers import convert, widened
 from sarek_numba.verify.emulation.warps import Request, answers, greatest, least
 
 Dimensions = tuple[int, int, int]
@@ -163,6 +163,9 @@ class EmulatedThread:
 
     def record(self, array: Any) -> EmulatedRecord:
         return EmulatedRecord(array, self._state.hints)
+
+    def read(self, value: Any) -> Any:
+        return widened(value)
 
     def number(self, value: Any, dtype: np.dtype[Any]) -> Any:
         return convert(value, dtype)

@@ -12,13 +12,19 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from sarek_numba.frontend import language, mathematics
 
 Function = Callable[..., Any]
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_HALVES = (np.float16, ml_dtypes.bfloat16)
+_WHOLE = (builtins.int, np.integer, np.bool_)
 
 _INT64 = np.iinfo(np.int64)
 
@@ -172,8 +178,24 @@ def _print(*values: Any, sep: str | None = " ", end: str | None = "\n") -> None:
     language.current("print").print(text)
 
 
+def widened(value: Any) -> Any:
+    """What a kernel sees of a number in memory: of a half the float32 of the same value."""
+    return np.float32(value) if isinstance(value, _HALVES) else value
+
+
+def _half_bits(x: Any, dtype: Any = np.float16) -> Any:
+    return convert(x, np.dtype(dtype)).view(np.uint16)
+
+
+def _half_from_bits(bits: Any, dtype: Any = np.float16) -> Any:
+    return np.float32(convert(bits, np.dtype(np.uint16)).view(np.dtype(dtype)))
+
+
 class TypeConstructor:
-    """`np.int32` and its kin: a conversion as the language defines it, and still a dtype."""
+    """`np.int32` and its kin: a conversion as the language defines it, and still a dtype.
+
+    That of a half gives a float32 which holds one.
+    """
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
@@ -181,7 +203,7 @@ class TypeConstructor:
 
     def __call__(self, value: Any = 0, imag: Any = None) -> Any:
         if imag is None:
-            return convert(value, self.dtype)
+            return widened(convert(value, self.dtype))
         made = self.dtype.type(0)
         part = made.real.dtype
         return np.array([convert(value, part), convert(imag, part)]).view(self.dtype)[0]
@@ -195,11 +217,32 @@ def convert(value: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu" and isinstance(value, (float, np.floating)):
         info = np.iinfo(dtype)
         return dtype.type(saturating_int(value, builtins.int(info.min), builtins.int(info.max)))
+    if dtype == _BFLOAT16:
+        return _to_bfloat16(value)
     if dtype.kind in "fc" and type(value) is builtins.int and value == saturating_int(value):
         value = np.int64(value)  # NumPy would round twice, to float64 first
     if isinstance(value, np.generic):
         return value.astype(dtype)[()]
     return dtype.type(value)
+
+
+def _to_bfloat16(value: Any) -> Any:
+    """Rounded once, by whole units of the last place; the package of the type rounds twice."""
+    if isinstance(value, (float, np.floating, ml_dtypes.bfloat16)):
+        number = builtins.float(value)
+        if number == 0 or not math.isfinite(number):
+            return ml_dtypes.bfloat16(number)
+    exact = Fraction(builtins.int(value) if isinstance(value, _WHOLE) else builtins.float(value))
+    if not exact:
+        return ml_dtypes.bfloat16(0)
+    size = builtins.abs(exact)
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    exponent -= size < Fraction(2) ** exponent
+    unit = Fraction(2) ** builtins.max(exponent - 7, -133)
+    nearest = builtins.round(exact / unit) * unit  # ties to even
+    if builtins.abs(nearest) >= 2**128:
+        return ml_dtypes.bfloat16(math.copysign(math.inf, exact))
+    return ml_dtypes.bfloat16(math.copysign(nearest, exact))
 
 
 _UNARY_MATH = """
@@ -267,6 +310,9 @@ def _replacements() -> dict[Any, Function]:
     for kind in (np.bool_, *np.sctypeDict.values()):
         if issubclass(kind, (np.bool_, np.number)):
             table[kind] = TypeConstructor(kind)
+    table[ml_dtypes.bfloat16] = TypeConstructor(ml_dtypes.bfloat16)
+    table[language.half_bits] = _half_bits
+    table[language.half_from_bits] = _half_from_bits
     return table
 
 
