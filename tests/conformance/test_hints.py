@@ -203,7 +203,7 @@ def test_the_number_of_threads_stands_in_the_ir():
 # --- strict ---------------------------------------------------------------------------------------
 
 TYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-TYPES += ["float32", "float64"]
+TYPES += ["float16", "bfloat16", "float32", "float64"]
 
 
 def copied(out, x):
@@ -267,6 +267,48 @@ def test_strict_reaches_every_store(function):
         sarek.kernel(strict=True)(function)[1, 1](out)
     assert out.tolist() == [0] * 4
     sarek.kernel(function)[1, 1](out)
+
+
+def strict_half_kernels():
+    def float32_of_halves(out):
+        out[0] = out[0] + out[1]
+
+    def constant(out):
+        out[0] = np.float32(0.1)
+
+    def through_a_name(out):
+        value = np.float16(0.3) * out[0]
+        out[1] = value
+
+    return (float32_of_halves, constant, through_a_name)
+
+
+@pytest.mark.parametrize("function", strict_half_kernels(), ids=lambda f: f.__name__)
+def test_strict_refuses_float32_in_halves(function):
+    """A float32 is a half only where it comes straight from one."""
+    out = np.zeros(4, np.float16)
+    with pytest.raises(TypingError, match="storing float32 in an array of float16 can lose"):
+        sarek.kernel(strict=True)(function)[1, 1](out)
+    assert out.tolist() == [0] * 4
+    sarek.kernel(function)[1, 1](out)
+
+
+@everywhere
+def test_strict_takes_halves_in_halves(executor):
+    @sarek.kernel(strict=True)
+    def exact(out, x):
+        i = sarek.thread_idx.x
+        out[i] = x[i]
+        if i == 0:
+            out[0] = 0.1
+        if i == 1:
+            out[1] = sarek.float16(x[1] * 0.1)
+        if i == 2:
+            out[2] = np.float32(0.5)
+
+    x, out = np.arange(4).astype(np.float16), np.zeros(4, np.float16)
+    run(executor, exact, Launch(1, 4, (out, x), ()))
+    assert out.tolist() == [*np.array([0.1, 0.1, 0.5, 3]).astype(np.float16)]
 
 
 @everywhere

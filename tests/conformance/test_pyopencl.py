@@ -540,7 +540,7 @@ def test_arrays_that_lie_are_refused(user):
 
 def test_elements_are_checked_as_numpys(user):
     x = user.array(np.arange(16, dtype=np.int32))
-    for dtype, match in ((">i4", "order of another machine"), (np.float16, "float16")):
+    for dtype, match in ((">i4", "order of another machine"), (np.longdouble, "this version")):
         given = cl_array.Array(user.queue, (3,), np.dtype(dtype), data=x.base_data)
         with refused(ArgumentTypeError, match, x):
             add[1, 32](x, given)

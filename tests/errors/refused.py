@@ -257,7 +257,7 @@ def shape_not_constant(x, n):
 
 
 def unsupported_dtype(x, n):
-    tile = sarek.shared.array(16, np.float16)
+    tile = sarek.shared.array(16, np.timedelta64)
     x[0] = tile[0]
 
 

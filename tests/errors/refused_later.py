@@ -34,28 +34,6 @@ def pong(n):
     return ping(n - 1) if n > 0 else 1
 
 
-def float16_constructor(x, n):
-    x[0] = np.float16(1.5)
-
-
-def float16_of_sarek(x, n):
-    x[0] = sarek.float16(1.5)
-
-
-def bfloat16_shared(x, n):
-    tile = sarek.shared.array(16, sarek.bfloat16)
-    x[0] = tile[0]
-
-
-def half_from_bits(x, n):
-    x[0] = sarek.half_from_bits(n)
-
-
-def bfloat16_local(x, n):
-    buffer = sarek.local.array(4, sarek.bfloat16)
-    x[0] = buffer[0]
-
-
 def coopmat_config(x, n):
     shape = sarek.coopmat.Config(16, 16, 16)
 
@@ -88,10 +66,6 @@ def conditional_function(x, n):
 
 def mutual_recursion(x, n):
     x[0] = ping(n)
-
-
-def half_bits(x, n):
-    x[0] = sarek.half_bits(x[1])
 
 
 def unknown_atomic(x, n, ints):

@@ -8,7 +8,7 @@ import sarek_numba as sarek
 TABLE = np.arange(4, dtype=np.float32)
 EMPTY = np.zeros(0, np.float32)
 LARGE = np.zeros(20_000, np.float32)
-HALVES = np.zeros(4, np.float16)
+DURATIONS = np.zeros(4, "m8[s]")
 
 
 @sarek.function
@@ -109,8 +109,8 @@ def constant_too_large(x, n):
     table = sarek.const.array_like(LARGE)
 
 
-def constant_of_halves(x, n):
-    table = sarek.const.array_like(HALVES)
+def constant_of_durations(x, n):
+    table = sarek.const.array_like(DURATIONS)
 
 
 def write_to_constant(x, n):

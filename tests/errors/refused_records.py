@@ -10,7 +10,7 @@ OTHER = sarek.record(np.dtype([("x", np.float64), ("y", np.float32)]))
 METHODS = sarek.record(np.dtype([("copy", np.float32), ("dtype", np.int32)]))
 SWAPPED = np.dtype([("x", np.float32), ("y", np.dtype(np.float32).newbyteorder())])
 UNION = np.dtype({"names": ["a", "b"], "formats": ["f4", "i4"], "offsets": [0, 2], "itemsize": 8})
-HALVES = np.dtype([("pos", [("x", np.float32), ("h", np.float16)])])
+DURATIONS = np.dtype([("pos", [("x", np.float32), ("h", "m8[s]")])])
 EMPTY = np.dtype([])
 Point = sarek.record(POINT)
 
@@ -125,8 +125,8 @@ def record_overlapping(n):
     tile = sarek.local.array(4, UNION)
 
 
-def record_of_halves(n):
-    tile = sarek.local.array(4, HALVES)
+def record_of_durations(n):
+    tile = sarek.local.array(4, DURATIONS)
 
 
 def record_without_fields(n):

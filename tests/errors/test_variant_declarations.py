@@ -51,11 +51,11 @@ def declared_of_no_type():
 
 
 def declared_of_a_later_type():
-    sarek.variant("Small", Half=sarek.float16)
+    sarek.variant("Small", Half=sarek.coopmat)
 
 
-def declared_of_halves():
-    sarek.variant("Small", Pair=np.dtype([("low", np.float16)]))
+def declared_of_durations():
+    sarek.variant("Small", Pair=np.dtype([("low", "m8[s]")]))
 
 
 def declared_of_an_array():

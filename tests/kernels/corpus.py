@@ -13,6 +13,7 @@ from tests.kernels import (
     elementwise,
     functions,
     functions_as_values,
+    halves,
     handovers,
     matching,
     memory,
@@ -55,5 +56,6 @@ MODULES = (
     record_complexes,
     record_stores,
     choices,
+    halves,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.corpus)

@@ -114,12 +114,6 @@ CASES: dict[str, tuple[type[Exception], Callable[[], Any], str]] = {
         "kernel 'scale': argument 'factor' is a str; a kernel takes NumPy arrays and numbers\n"
         "  hint: pass a NumPy array or a number",
     ),
-    "float16": (
-        errors.ArgumentTypeError,
-        lambda: scale[1, 8](OUT, X.astype(np.float16)),
-        "kernel 'scale': argument 'x' is an array of float16, which this version does not take\n"
-        "  hint: convert it, as in x.astype(numpy.float32)",
-    ),
     "big-endian": (
         errors.ArgumentTypeError,
         lambda: scale[1, 8](OUT, X.astype(">f4")),
@@ -211,12 +205,6 @@ CASES: dict[str, tuple[type[Exception], Callable[[], Any], str]] = {
         lambda: scale[1, 8](OUT, X, np.void(b"abc")),
         "kernel 'scale': argument 'factor' is of |V3: raw bytes are not taken\n"
         "  hint: pass them as numbers, numpy.frombuffer(factor, numpy.uint8)",
-    ),
-    "a bfloat16 scalar": (
-        errors.ArgumentTypeError,
-        lambda: scale[1, 8](OUT, X, ml_dtypes.bfloat16(1)),
-        "kernel 'scale': argument 'factor' is of bfloat16, which this version does not take\n"
-        "  hint: convert it, as in factor.astype(numpy.float32)",
     ),
     "a function": (
         errors.ArgumentTypeError,

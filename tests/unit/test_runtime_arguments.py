@@ -33,7 +33,7 @@ from sarek_numba.runtime.arguments import (
     fillers,
 )
 
-SCALARS = [s for s in Scalar if s not in (Scalar.FLOAT16, Scalar.BFLOAT16)]
+SCALARS = list(Scalar)
 
 
 def kind(value: Any, stated: Stated = None) -> Kind:
@@ -114,21 +114,6 @@ REFUSED: dict[str, tuple[Any, str]] = {
         np.zeros(3, ">f4"),
         "kernel 'k': argument 'x' is an array of >f4, whose bytes are in the order of another "
         "machine\n  hint: convert it before the launch: x = x.astype(x.dtype.newbyteorder('='))",
-    ),
-    "float16": (
-        np.zeros(3, np.float16),
-        "kernel 'k': argument 'x' is an array of float16, which this version does not take\n"
-        "  hint: convert it, as in x.astype(numpy.float32)",
-    ),
-    "float16 scalar": (
-        np.float16(1),
-        "kernel 'k': argument 'x' is of float16, which this version does not take\n"
-        "  hint: convert it, as in x.astype(numpy.float32)",
-    ),
-    "bfloat16": (
-        np.zeros(3, ml_dtypes.bfloat16),
-        "kernel 'k': argument 'x' is an array of bfloat16, which this version does not take\n"
-        "  hint: convert it, as in x.astype(numpy.float32)",
     ),
     "longdouble": (
         np.zeros(3, np.longdouble),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from sarek_numba.errors import ArgumentCountError, UnknownName, UnsupportedConstruct
-from sarek_numba.frontend.language import bfloat16, float32, int32
+from sarek_numba.frontend.language import coopmat, float32, int32
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.annotations import stated_of
 from sarek_numba.runtime.arguments import PythonNumber, StatedArray
@@ -150,7 +150,7 @@ def test_parameters_without_annotation_state_nothing() -> None:
     assert stated_of(plain, ["x", "y", "n"]) == (None, None, PythonNumber.INT)
 
 
-@pytest.mark.parametrize("annotation", [str, "list[int]", np.floating, np.float16, 3])
+@pytest.mark.parametrize("annotation", [str, "list[int]", np.floating, np.longdouble, 3])
 def test_other_annotations_are_refused(annotation: Any) -> None:
     """None is passed over."""
     with pytest.raises(UnsupportedConstruct, match="of parameter 'x' of kernel 'kernel' is no"):
@@ -159,9 +159,9 @@ def test_other_annotations_are_refused(annotation: Any) -> None:
 
 def test_types_of_later_versions_are_refused_by_name() -> None:
     """With what to use meanwhile."""
-    with pytest.raises(UnsupportedConstruct, match=r"sarek\.bfloat16 of parameter 'x'") as error:
-        stated_of(_annotated(bfloat16), ["x"])
-    assert "hint: use float32" in str(error.value)
+    with pytest.raises(UnsupportedConstruct, match=r"sarek\.coopmat of parameter 'x'") as error:
+        stated_of(_annotated(coopmat), ["x"])
+    assert "hint: multiply tiles" in str(error.value)
 
 
 def test_unreadable_annotation_is_an_error() -> None:

@@ -44,7 +44,6 @@ def test_arrays_by_layout_and_access() -> None:
         (np.zeros(2, "U3"), "str"),
         (np.zeros(2, np.longdouble), "float64"),
         (np.zeros(2, ">f4"), "byte order"),
-        (np.zeros(2, np.float16), "use float32"),
         (np.zeros(2, np.clongdouble), "complex128"),
         (np.zeros(2, [("x", "S4")]), "use numbers"),
         ("text", "str cannot be passed"),

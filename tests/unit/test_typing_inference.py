@@ -524,7 +524,7 @@ def test_all_findings_of_types_come_at_once_with_columns() -> None:
         "    x.sum()\n"
         "    np.sqrt(x[0], out=3)\n"
         "    s = sarek.coopmat.load(x[0], 1)\n"
-        "    h = sarek.float16(1)\n"
+        "    h = sarek.half_bits(x)\n"
     )
     found = findings(from_text(text), array(f32), WEAK_INT)
     places = [(each.span.line, each.span.column) for each in found if each.span]

@@ -86,6 +86,8 @@ def cast(expr: Expr, target: Scalar, weak: bool = False, span: Span | None = Non
         return expr.operand
     if isinstance(expr, Cast) and source in HALVES and isinstance(expr.operand, Const):
         return cast(expr.operand, target, weak, span)  # the constant is a half already
+    if target is BOOL and source in HALVES:
+        return cast(cast(expr, FLOAT32, span=span), BOOL, span=span)
     if target is BOOL:
         return Binary(BinOp.NE, expr, _zero(source), span=span)
     return Cast(target, expr, weak, span=span)

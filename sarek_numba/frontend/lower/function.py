@@ -7,9 +7,11 @@ from typing import Any
 
 from numba.core import ir, types
 
-from sarek_numba.errors import Diagnostic, UnboundLocal, UnsupportedConstruct
+from sarek_numba.errors import Diagnostic, TypingError, UnboundLocal, UnsupportedConstruct
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import is_complex
+from sarek_numba.frontend.halves import Half
+from sarek_numba.frontend.hints import current
 from sarek_numba.frontend.lower.complexes import as_complex
 from sarek_numba.frontend.lower.convert import cast, constant_as, convert
 from sarek_numba.frontend.lower.emitter import Emitter
@@ -32,6 +34,7 @@ from sarek_numba.frontend.lower.values import (
 from sarek_numba.frontend.lower.variables import Homes, read_by
 from sarek_numba.frontend.names import is_temporary, user_name
 from sarek_numba.frontend.regions import Arm, Choose, Node, Statement, Structured
+from sarek_numba.frontend.rules import exact
 from sarek_numba.frontend.structure import is_for
 from sarek_numba.frontend.weak import constant_of, is_number, scalar_of
 from sarek_numba.ir.nodes import Expr, ExprStmt, Var, VarRef, constant
@@ -125,7 +128,16 @@ class FunctionLowering:
         span = expr.span
         if span is None and source != target and self.current is not None:
             span = self.span(self.current)
+        if isinstance(target, Half) and source == types.float32 and current().strict:
+            self._check_half(expr, target)
         return convert(expr, source, target, span)
+
+    def _check_half(self, expr: Expr, half: Half) -> None:
+        """Refuse a store that may round a float32, where the kernel states that none does."""
+        if exact.may_round(expr, half.scalar):
+            message, hint = exact.words("float32", half)
+            place = expr.span or self.span(self.current)
+            raise TypingError(Diagnostic(TypingError, message, place, hint))
 
     def converted(self, value: Value, source: types.Type, target: types.Type) -> Value:
         """A value as another type: numbers by a cast, tuples item by item."""

@@ -17,7 +17,7 @@ from numba.core import ir
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.lower import complexes, pairs, records
-from sarek_numba.frontend.lower.convert import cast, int64, widened
+from sarek_numba.frontend.lower.convert import cast, constant_as, int64, widened
 from sarek_numba.frontend.lower.operators import choose as choose_expr
 from sarek_numba.frontend.lower.values import Cell, RecordRef, RecordStore, Value
 from sarek_numba.frontend.records import RecordType
@@ -179,7 +179,7 @@ class Tags:
         value = records.read(self.lowering, self.source.store, leaf, place, self.span)
         if not self.in_memory:
             return value
-        return choose_expr(guard, value, constant(leaf.scalar, 0), self.span)
+        return choose_expr(guard, value, constant_as(leaf.scalar, 0), self.span)
 
 
 def _is(tag: Expr, case: int, span: Span | None) -> Expr:
@@ -302,7 +302,7 @@ def _make(lowering: FunctionLowering, operation: t.Operation, case: int, span: S
             made.apart[leaf.path] = _new_array(lowering, leaf)
             records.clear(lowering, RecordRef(made, (), ()), leaf, span)
         else:
-            made.cells[leaf.path] = Cell(constant(leaf.scalar, 0))
+            made.cells[leaf.path] = Cell(constant_as(leaf.scalar, 0))
     return RecordRef(made, (), ())
 
 

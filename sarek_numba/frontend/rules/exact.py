@@ -14,7 +14,10 @@ from sarek_numba.frontend.weak import (
     constant_of,
     describe,
 )
-from sarek_numba.ir.types import Kind, Scalar
+from sarek_numba.ir import semantics
+from sarek_numba.ir.nodes import Cast, Const, Expr
+from sarek_numba.ir.types import FLOAT32, HALVES, Kind, Scalar
+from sarek_numba.ir.typing import scalar_of
 
 # Integers of up to so many bits are exact in a float type.
 _PRECISION = {Scalar.FLOAT16: 11, Scalar.BFLOAT16: 8, Scalar.FLOAT32: 24, Scalar.FLOAT64: 53}
@@ -24,14 +27,33 @@ def check_exact(value: Type, element: Type) -> None:
     """Refuse a store that can lose information."""
     source, target = element_scalar(value), element_scalar(element)
     known = constant_of(value)
+    if source is Scalar.FLOAT32 and target in HALVES:
+        return  # which may hold a half: lowering looks at where it comes from
     if holds(source, target) if known is None else _holds_constant(value, known, target):
         return
     shown = describe(value) if known is None else f"{known!r}"
-    raise Refusal(
+    raise Refusal(*words(shown, element))
+
+
+def words(shown: str, element: Type) -> tuple[str, str]:
+    """What is wrong with a store into elements of a type, and what to write instead."""
+    name = "bool_" if element_scalar(element) is Scalar.BOOL else element
+    return (
         f"storing {shown} in an array of {element} can lose information, and the kernel states "
         "strict=True",
-        f"cast it, as in sarek.{'bool_' if target is Scalar.BOOL else element}(...)",
+        f"cast it, as in sarek.{name}(...)",
     )
+
+
+def may_round(value: Expr, half: Scalar) -> bool:
+    """Whether a float32 that is stored as a half may be none: what it comes from tells."""
+    match value:
+        case Cast(operand=operand):
+            return scalar_of(operand) is not half
+        case Const():
+            return semantics.fold_cast(FLOAT32, semantics.fold_cast(half, value)) != value
+        case _:
+            return True
 
 
 def holds(source: Scalar, target: Scalar) -> bool:
