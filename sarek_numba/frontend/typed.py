@@ -440,6 +440,9 @@ What = (
     | Binary
     | Unary
     | Convert
+    | RoundToHalf
+    | HalfBits
+    | HalfFromBits
     | Intrinsic
     | DivMod
     | RoundToInt

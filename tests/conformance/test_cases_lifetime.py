@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import sarek_numba as sarek
-from sarek_numba.errors import ArgumentTypeError, CompileError, DeviceLost, OutOfMemory
+from sarek_numba.errors import CompileError, DeviceLost, OutOfMemory
 from sarek_numba.execute import window
 
 DEVICES = [device.name for device in sarek.devices()]

@@ -104,7 +104,7 @@ def _rounding(half: str) -> Any:
 @pytest.mark.parametrize("source", ["float32", "float64"])
 @pytest.mark.parametrize("half", HALVES)
 def test_floats_are_rounded_once(half: str, source: str, executor: str) -> None:
-    """At and beside each point where it changes: to nearest even, overflow to infinity."""
+    """Case 47: at and beside each point where it changes; to nearest even, overflow to infinity."""
     x, expected = some(executor, *halves.boundaries(half, source))
     y, wide = poison(len(x), HALVES[half]), poison(len(x), np.float32)
     launched(executor, _rounding(half), y, x, wide)
@@ -154,7 +154,7 @@ def to_all(x, b, i8, i16, i32, i64, u8, u16, u32, u64, f64):
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("half", HALVES)
 def test_halves_become_every_type(half: str, executor: str) -> None:
-    """Truncated and saturated, NaN 0, bool whether it is not zero; all patterns."""
+    """Case 52: truncated, saturated, NaN 0, bool whether it is not zero; all patterns."""
     (x,) = some(executor, patterns(half))
     outputs = [poison(len(x), t) for t in ("bool", *INTEGERS, "float64")]
     launched(executor, to_all, x, *outputs)
@@ -218,7 +218,9 @@ def test_one_operation_is_numpys(executor: str) -> None:
 
 
 PACKED = np.dtype([("tag", np.uint8), ("h", np.float16), ("b", ml_dtypes.bfloat16, (2,))])
-ALIGNED = np.dtype([("h", np.float16), ("n", np.int32), ("b", ml_dtypes.bfloat16, (2,))], align=True)
+ALIGNED = np.dtype(
+    [("h", np.float16), ("n", np.int32), ("b", ml_dtypes.bfloat16, (2,))], align=True
+)
 
 
 @sarek.kernel

@@ -1,5 +1,4 @@
 """What halves do not do. Each is refused with what to write instead."""
-# ruff: noqa: F841
 
 import numpy as np
 

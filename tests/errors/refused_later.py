@@ -1,8 +1,6 @@
 """Kernels that use what a later version will have. Each is refused by name."""
 # ruff: noqa: F841, B018, B007, RUF100, SIM117, E731
 
-import numpy as np
-
 import sarek_numba as sarek
 
 

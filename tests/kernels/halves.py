@@ -231,7 +231,9 @@ def records_of_halves_in_shared_memory(generator: np.random.Generator) -> Launch
     return Launch(1, 64, (np.zeros(64, MIXED), given), (expected, None))
 
 
-Shape = sarek.variant("Rounded", Small=sarek.float16, Pair=(sarek.bfloat16, sarek.int32), None_=None)
+Shape = sarek.variant(
+    "Rounded", Small=sarek.float16, Pair=(sarek.bfloat16, sarek.int32), None_=None
+)
 
 
 @sarek.kernel

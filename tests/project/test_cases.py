@@ -1,8 +1,8 @@
 """Which tests cover which case from the field, so that no case loses one unseen.
 
 A case is a kind of fault that users of other kernel compilers met, known by its number. `TABLE`
-has those of control flow, functions, arrays, shared memory, atomics and warps, names, lifetime and
-diagnostics; each line names the tests that together cover all of a case.
+has those of halves, control flow, functions, arrays, shared memory, atomics and warps, names,
+lifetime and diagnostics; each line names the tests that together cover all of a case.
 """
 
 from __future__ import annotations
@@ -24,8 +24,18 @@ LAYOUTS, WARPS = "conformance/test_arrays.py", "conformance/test_warps.py"
 PRINTING = "conformance/test_printing.py"
 LIFETIME = "conformance/test_cases_lifetime.py"
 DISK = "unit/test_disk_kernels.py"
+HALVES = "conformance/test_cases_halves.py"
 
 TABLE: dict[int, dict[str, str]] = {
+    # halves
+    43: {HALVES: "values_not_bits"},
+    44: {HALVES: "comparisons_are_of_the_wider_type"},
+    46: {HALVES: "products_are_rounded"},
+    47: {HALVES: "ties", "conformance/test_halves.py": "test_floats_are_rounded_once"},
+    49: {HALVES: "subnormal_numbers"},
+    50: {HALVES: "constants_joins_choices"},
+    52: {HALVES: "bytes", "conformance/test_halves.py": "test_halves_become_every_type"},
+    53: {HALVES: "one_kernel_or_two"},
     # control flow
     55: {CONTROL: "continue"},
     56: {CONTROL: "store"},
@@ -104,6 +114,7 @@ TABLE: dict[int, dict[str, str]] = {
     },
 }
 NUMBERS = (
+    *(43, 44, 46, 47, 49, 50, 52, 53),
     *(55, 56, 58, 59, 61, 62, 64, 65, 67, 68, 70, 71, 73, 74),
     *(76, 77, 79, 80, 82, 83, 85, 86, 88, 89, 91),
     *(92, 94, 95, 97, 98, 100, 101, 103, 104, 106, 107, 109),
