@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sarek_numba.runtime.dlpack.driver import array_on_host
 from sarek_numba.runtime.pinning import Pinned
 from sarek_numba.runtime.soa import SoAVector, soa_of
 from sarek_numba.runtime.vector import Vector, empty_vector, vector_of
@@ -97,4 +98,4 @@ def arange(*bounds: Any, dtype: npt.DTypeLike | None = None, pinned: Pinned = Fa
 
 def from_dlpack(given: Any, *, pinned: Pinned = False) -> Vector:
     """A vector of the elements of an object with DLPack on the host; a copy."""
-    return vector_of(np.from_dlpack(given), pinned)
+    return vector_of(array_on_host(given), pinned)

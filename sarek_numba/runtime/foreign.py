@@ -23,6 +23,7 @@ from sarek_numba.errors import ArgumentTypeError, MixedDevices
 from sarek_numba.frontend.variants import VariantValue
 from sarek_numba.runtime.adopted import DeviceArray, NotAdopted
 from sarek_numba.runtime.device import DeviceMemory, Driver
+from sarek_numba.runtime.dlpack.driver import array_on_host
 from sarek_numba.runtime.memory import is_addressable
 from sarek_numba.runtime.nowhere import Nowhere
 from sarek_numba.runtime.places import adopter_of, place_of
@@ -140,7 +141,7 @@ def _on_host(value: Any) -> Any:
     if hasattr(value, "__array_interface__"):
         return np.asarray(value)
     if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
+        return array_on_host(value)
     try:
         return np.asarray(memoryview(value))
     except (TypeError, ValueError):

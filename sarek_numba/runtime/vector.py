@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sarek_numba.errors import ReadOnlyWrite
+from sarek_numba.runtime.dlpack.driver import exported
 from sarek_numba.runtime.interchange import cuda_array_interface
 from sarek_numba.runtime.memory import AnyArray, address, extent
 from sarek_numba.runtime.partition import partition
@@ -238,11 +239,11 @@ class Vector(Readable):
 
     def __dlpack__(self, **options: Any) -> Any:
         """The elements on the host, for a consumer that may write them."""
-        exported = self._fetch(self._array)
+        array = self._fetch(self._array)
         if not self.readonly:
             self._storage.claim(*self._span(self._array))
             self._storage.wrote(*self._span(self._array))
-        return exported.__dlpack__(**options)
+        return exported(array, options)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

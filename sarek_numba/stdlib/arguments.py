@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
 
 from sarek_numba.errors import ArgumentTypeError, InvalidArgument
@@ -13,14 +14,10 @@ from sarek_numba.runtime.registry import Device
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Where: TypeAlias = str | Device | None
 
-ELEMENTS = tuple(
-    map(
-        np.dtype,
-        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split(),
-    )
-)
-INTEGERS = tuple(dtype for dtype in ELEMENTS if dtype.kind in "iu")
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+HALVES: tuple[np.dtype[Any], ...] = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+FLOATS = (*HALVES, np.dtype(np.float32), np.dtype(np.float64))
+INTEGERS = tuple(np.dtype(f"{kind}int{bits}") for kind in ("", "u") for bits in (8, 16, 32, 64))
+ELEMENTS = (np.dtype(bool), *INTEGERS, *FLOATS)
 
 _SEGMENT = 16384  # elements below which a segment is not worth a block of its own
 _SEGMENTS = 64
@@ -95,7 +92,14 @@ def segments(count: int) -> tuple[int, np.uint64]:
 
 
 def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type in which NumPy adds up: 64 bits for integers and bools."""
+    """The type in which is added up: NumPy's 64 bits for integers and bools, float32 for halves."""
+    if dtype in HALVES:
+        return np.dtype(np.float32)
     if dtype.kind in "bi":
         return np.dtype(np.int64)
     return np.dtype(np.uint64) if dtype.kind == "u" else dtype
+
+
+def as_bits(array: Array) -> Array:
+    """Halves as the uint16 of their patterns, for what only moves them: no NaN changes its bits."""
+    return array.view(np.uint16) if array.dtype in HALVES else array

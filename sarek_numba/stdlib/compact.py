@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import sarek_numba as sarek
-from sarek_numba.stdlib.arguments import Array, Where, check_array, check_length, segments
+from sarek_numba.stdlib.arguments import Array, Where, as_bits, check_array, check_length, segments
 from sarek_numba.stdlib.scan import inclusive_scan
 
 
@@ -51,5 +51,6 @@ def compact(x: Array, mask: Array, *, device: Where = None) -> Array:
     ends = inclusive_scan(counts, device=device)
     out = np.empty(int(ends[-1]), given.dtype)
     if len(out):
-        write_kept.launch(out, given, chosen, ends, length, grid=number, block=1, device=device)
+        shape = {"grid": number, "block": 1, "device": device}
+        write_kept.launch(as_bits(out), as_bits(given), chosen, ends, length, **shape)
     return out

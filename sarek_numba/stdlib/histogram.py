@@ -14,8 +14,10 @@ import sarek_numba as sarek
 from sarek_numba.errors import ArgumentTypeError, InvalidArgument
 from sarek_numba.stdlib.arguments import (
     ELEMENTS,
+    HALVES,
     Array,
     Where,
+    accumulator,
     check_array,
     check_integer,
     segments,
@@ -87,7 +89,8 @@ def histogram(
 
     Gives the counts, int64 of shape (bins,), and the edges, of shape (bins + 1,), as
     `np.histogram(x, bins, range)`. Without `range` the bins go from the least to the greatest
-    element; values outside, and NaN, are not counted.
+    element; values outside, and NaN, are not counted. Halves are counted as the float32 that they
+    are, between edges of that type.
     """
     given = check_array("histogram", "x", x, _NUMBERS, ndim=None).reshape(-1)
     number_of_bins = check_integer("histogram", "bins", bins, 1, _MOST_BINS)
@@ -97,7 +100,8 @@ def histogram(
             "  hint: add up the histograms of its parts"
         )
     limits = _limits(given, range, device)
-    edges = np.histogram_bin_edges(np.empty(0, given.dtype), number_of_bins, limits)
+    kind = accumulator(given.dtype) if given.dtype in HALVES else given.dtype
+    edges = np.histogram_bin_edges(np.empty(0, kind), number_of_bins, limits)
     counts = np.zeros(number_of_bins, np.int32)
     if len(given):
         number, length = segments(len(given))
@@ -114,6 +118,8 @@ def _limits(x: Array, range: Any, device: Where) -> tuple[Any, Any]:
         if not len(x):
             return (0.0, 1.0)
         low, high = reduce_min(x, device=device), reduce_max(x, device=device)
+        if x.dtype in HALVES:
+            low, high = np.float32(low), np.float32(high)
         hint = "give range=(low, high)"
     else:
         if not isinstance(range, tuple | list) or len(range) != 2:

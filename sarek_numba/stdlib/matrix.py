@@ -8,7 +8,7 @@ import numpy as np
 
 import sarek_numba as sarek
 from sarek_numba.errors import InvalidArgument
-from sarek_numba.stdlib.arguments import FLOATS, Array, Where, check_array
+from sarek_numba.stdlib.arguments import FLOATS, Array, Where, accumulator, as_bits, check_array
 
 TILE = 16
 
@@ -58,15 +58,17 @@ def transpose(a: Array, *, device: Where = None) -> Array:
     out = np.empty((columns, rows), given.dtype)
     if out.size:
         transpose_tiles.launch(
-            out, given, grid=_tiles(rows, columns), block=(TILE, TILE), device=device
-        )
+            as_bits(out), as_bits(given), grid=_tiles(rows, columns), block=(TILE, TILE),
+            device=device,
+        )  # fmt: skip
     return out
 
 
 def matmul(a: Array, b: Array, *, device: Where = None) -> Array:
     """The product, of shape (m, n), of float matrices of shapes (m, k) and (k, n) and one type.
 
-    Each element is summed in the order of k, at the element type.
+    Each element is summed in the order of k, at the element type, of halves in float32, of which
+    the product then is.
     """
     left = check_array("matmul", "a", a, FLOATS, ndim=2)
     right = check_array("matmul", "b", b, (left.dtype,), ndim=2)
@@ -76,7 +78,7 @@ def matmul(a: Array, b: Array, *, device: Where = None) -> Array:
             f"{left.shape[1]} columns do not meet {right.shape[0]} rows\n"
             "  hint: a has as many columns as b has rows"
         )
-    out = np.empty((left.shape[0], right.shape[1]), left.dtype)
+    out = np.empty((left.shape[0], right.shape[1]), accumulator(left.dtype))
     if out.size:
         grid = _tiles(*out.shape)
         multiply_tiles.launch(out, left, right, grid=grid, block=(TILE, TILE), device=device)

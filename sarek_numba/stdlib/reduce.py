@@ -15,7 +15,7 @@ import numpy as np
 import sarek_numba as sarek
 from sarek_numba.errors import InvalidArgument
 from sarek_numba.stdlib import block
-from sarek_numba.stdlib.arguments import Array, Where, accumulator, check_array, segments
+from sarek_numba.stdlib.arguments import FLOATS, Array, Where, accumulator, check_array, segments
 
 THREADS = 256
 LANES = 16  # threads on a CPU, where these make one vector
@@ -49,19 +49,25 @@ def segment_totals(op: str, x: Array, start: np.generic, device: Where) -> Array
     number, length = segments(len(x))
     parts = np.empty(number, start.dtype)
     threads = THREADS
-    if start.dtype.kind != "f" and sarek.device(device).record.is_cpu:
+    if start.dtype not in FLOATS and sarek.device(device).record.is_cpu:
         threads = LANES  # neighbours in memory; another order of integers gives the same
     _KERNELS[op].launch(parts, x, start, length, grid=number, block=threads, device=device)
     return parts
 
 
 def reduce_sum(x: Array, *, device: Where = None) -> Any:
-    """The sum of all elements of x, of any shape, at the type that NumPy adds in; 0 if empty."""
+    """The sum of all elements of x, of any shape, at the type that NumPy adds in; 0 if empty.
+
+    Of halves it is a float32, as what kernels read.
+    """
     return _reduced("sum", x, device)
 
 
 def reduce_prod(x: Array, *, device: Where = None) -> Any:
-    """The product of all elements of x, of any shape, at NumPy's type for it; 1 if empty."""
+    """The product of all elements of x, of any shape, at NumPy's type for it; 1 if empty.
+
+    Of halves it is a float32.
+    """
     return _reduced("prod", x, device)
 
 
@@ -98,10 +104,10 @@ def _reduced(op: str, given: Array, device: Where) -> Any:
 def identity(op: str, dtype: np.dtype[Any]) -> Any:
     """The value that changes nothing: -0.0 for sums of floats, which keeps the sign of zeros."""
     if op == "sum":
-        return dtype.type(-0.0 if dtype.kind == "f" else 0)
+        return dtype.type(-0.0 if dtype in FLOATS else 0)
     if op == "prod":
         return dtype.type(1)
-    if dtype.kind == "f":
+    if dtype in FLOATS:
         return dtype.type(np.inf if op == "min" else -np.inf)
     limits = np.iinfo(dtype)
     return dtype.type(limits.max if op == "min" else limits.min)

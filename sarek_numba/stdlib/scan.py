@@ -117,7 +117,8 @@ def inclusive_scan(x: Array, op: str = "sum", *, device: Where = None) -> Array:
     """The reduction of x[0] to x[i] for each i: of shape (n,), like x.
 
     `op` is "sum", "prod", "min" or "max". Sums and products have NumPy's type for them, as
-    `np.cumsum`: int64 or uint64 for integers. Integers are exact; sums of floats go in segments.
+    `np.cumsum`: int64 or uint64 for integers, but float32 for halves. Integers are exact; sums of
+    floats go in segments.
     """
     return _scanned("inclusive_scan", x, op, device)
 

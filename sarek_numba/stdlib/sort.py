@@ -27,6 +27,7 @@ from sarek_numba.errors import InvalidArgument
 from sarek_numba.stdlib import block
 from sarek_numba.stdlib.arguments import (
     ELEMENTS,
+    FLOATS,
     Array,
     Where,
     check_array,
@@ -333,7 +334,7 @@ class _Order:
 
 def _order(keys: Array, shape: dict[str, Any]) -> _Order:
     pattern = np.dtype(f"uint{8 * keys.itemsize}")
-    if keys.dtype.kind == "f":
+    if keys.dtype in FLOATS:
         return _order_of_floats(keys.view(pattern), np.array(np.inf, keys.dtype), shape)
     lows, highs = (np.empty(shape["grid"], keys.dtype) for _ in range(2))
     length = segments(len(keys))[1]

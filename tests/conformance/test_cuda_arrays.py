@@ -6,6 +6,7 @@ import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -304,10 +305,21 @@ def test_dlpack(device):
 
 @on_cuda
 def test_dlpack_of_elements_that_numpy_has_not(device):
-    """bfloat16 is refused by what it is."""
+    """An 8-bit float is refused by what it is."""
     out = Theirs(device, np.zeros(N, np.float32))
-    with pytest.raises(ArgumentTypeError, match="'out' has elements of 16 bits of kind 4"):
-        add[1, N](ByDLPack(out, (N,), code=4, bits=16), out)
+    with pytest.raises(ArgumentTypeError, match="'out' has elements of 8 bits of kind 10"):
+        add[1, N](ByDLPack(out, (N,), code=10, bits=8), out)
+
+
+@on_cuda
+def test_dlpack_of_bfloat16(device):
+    """bfloat16, which NumPy has by another library, is an element as others."""
+    half = np.dtype(ml_dtypes.bfloat16)
+    out = Theirs(device, np.zeros(N, np.uint16))
+    x = np.linspace(-3, 3, N, dtype=np.float32).astype(half)
+    memory = Theirs(device, x.view(np.uint16))
+    add[1, N](ByDLPack(out, (N,), code=4, bits=16), ByDLPack(memory, (N,), code=4, bits=16))
+    assert np.array_equal(out.get().view(half), x)
 
 
 @on_cuda
