@@ -357,17 +357,30 @@ complex128 = DType("complex128")
 
 
 def half_bits(x: Any, dtype: Any = float16) -> np.uint16:
-    """The bits of the half nearest to a number: of a float16, or of the type that is named."""
+    """The bits of the half nearest to a number: of a float16, or of the type that is named.
+
+    On the host of an array too, as those of `half_from_bits` may be. Raises TypeError for what is
+    no real number.
+    """
     from sarek_numba.ir.semantics import half_of
 
-    return np.uint16(half_of(x, _half_named(dtype)).view(np.uint16))
+    found: np.uint16 = half_of(x, _half_named(dtype)).view(np.uint16)
+    return found
 
 
 def half_from_bits(bits: Any, dtype: Any = float16) -> np.float32:
-    """The value that the bits of a half name, as a float32."""
+    """The value that the bits of a half name, as a float32.
+
+    Raises TypeError for what is no integer, OverflowError for one that a uint16 does not hold.
+    """
     from sarek_numba.ir.semantics import dtype_of
 
-    return np.float32(np.uint16(bits).view(dtype_of(_half_named(dtype))))
+    if np.asarray(bits).dtype.kind not in "iu":
+        raise TypeError(f"sarek.half_from_bits() takes integers, not {type(bits).__name__}")
+    if not np.all((np.asarray(bits) >= 0) & (np.asarray(bits) < 1 << 16)):
+        raise OverflowError(f"sarek.half_from_bits() takes 0 to 65535, not {bits}")
+    found: np.float32 = np.uint16(bits).view(dtype_of(_half_named(dtype))).astype(np.float32)
+    return found
 
 
 def _half_named(dtype: Any) -> Scalar:

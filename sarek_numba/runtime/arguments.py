@@ -97,6 +97,7 @@ _OVERFLOW = {  # the first that rounds to infinity
     Scalar.FLOAT16: 2.0**16 - 2.0**4,
     Scalar.BFLOAT16: 2.0**128 - 2.0**119,
 }
+_REGISTERED = 2  # `isbuiltin` of the types of another library, as ml_dtypes
 _REFUSED_FLOATS = "convert it, as in x.astype(numpy.float32)"
 
 
@@ -330,10 +331,15 @@ def _refused_element(kernel: str, name: str, relation: str, dtype: np.dtype[Any]
             f"  hint: convert it before the launch: {name} = "
             f"{name}.astype({name}.dtype.newbyteorder('='))"
         )
-    if dtype.kind == "f":
+    if dtype.kind == "f" or dtype.isbuiltin == _REGISTERED:
         return f"{start}, which this version does not take\n  hint: {_named(_REFUSED_FLOATS, name)}"
     what, hint = _REFUSED_ELEMENTS.get(dtype.kind, ("of this type", "pass numbers"))
     return f"{start}: {what} are not taken\n  hint: {_named(hint, name)}"
+
+
+def _constructor(type: Scalar | Pair) -> str:
+    """How the host writes a type."""
+    return f"{'ml_dtypes' if type is Scalar.BFLOAT16 else 'numpy'}.{type.value}"
 
 
 def _named(hint: str, name: str) -> str:
@@ -409,7 +415,7 @@ def _as_stated(
         case StatedArray(element=Scalar() | Pair() as element), ArrayInfo() if not _is_element(
             kind, stated
         ):
-            return f"convert it before the launch: {name} = {name}.astype(numpy.{element.value})"
+            return f"convert it before the launch: {name} = {name}.astype({_constructor(element)})"
         case StatedArray(ndim=int() as ndim), ArrayInfo() if ndim != kind.ndim:
             return f"pass an array of {ndim} ax{'i' if ndim == 1 else 'e'}s"
         case StatedArray(layout="F"), ArrayInfo():
@@ -433,9 +439,9 @@ def _as_stated(
         case Scalar(), PythonNumber.INT | PythonNumber.WIDE_INT if stated.is_integer:
             return f"{stated.value} takes {stated.minimum} to {stated.maximum}"
         case ((Scalar() | Pair()), (Scalar() | Pair() | PythonNumber())):
-            return f"convert it, as in numpy.{stated.value}({name})"
+            return f"convert it, as in {_constructor(stated)}({name})"
         case ((Scalar() | Pair()), _):
-            return f"pass a number, as in numpy.{stated.value}(1)"
+            return f"pass a number, as in {_constructor(stated)}(1)"
         case PythonNumber(), _:
             return f"pass a Python {stated.value}"
         case _:

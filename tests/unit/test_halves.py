@@ -194,5 +194,43 @@ def test_on_the_host():
     assert sarek.bfloat16((1 << 80) + (1 << 72) + 1) == 2.0**80 * (1 + 2.0**-7)
     assert sarek.float16(10**400) == np.inf
     assert sarek.zeros(3, sarek.bfloat16).dtype == ml_dtypes.bfloat16
-    with pytest.raises(TypeError, match="float32 is no half"):
-        sarek.half_bits(1.0, np.float32)
+    assert sarek.half_bits(np.array([1.5, 2])).tolist() == [0x3E00, 0x4000]
+    assert sarek.half_from_bits(np.array([[0x3E00]])).tolist() == [[1.5]]
+    assert sarek.bfloat16(np.array([0.1, 3])).dtype == ml_dtypes.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: sarek.half_bits(1.0, np.float32), TypeError, "float32 is no half"),
+        (lambda: sarek.bfloat16("1"), TypeError, r"bfloat16\(\) takes real numbers, not str"),
+        (lambda: sarek.float16(1j), TypeError, r"float16\(\) takes real numbers, not complex"),
+        (lambda: sarek.half_bits(None), TypeError, "takes real numbers, not NoneType"),
+        (lambda: sarek.half_from_bits(1.5), TypeError, "takes integers, not float"),
+        (lambda: sarek.half_from_bits(-1), OverflowError, "takes 0 to 65535, not -1"),
+        (lambda: sarek.half_from_bits(1 << 16), OverflowError, "not 65536"),
+    ],
+)
+def test_refusals_on_the_host(call, error, says):
+    with pytest.raises(error, match=says):
+        call()
+
+
+@sarek.kernel
+def stated(y: sarek.bfloat16[:], a: sarek.bfloat16):
+    y[0] = a
+
+
+@pytest.mark.parametrize(
+    ("y", "a", "says"),
+    [
+        (np.ones(1, np.float32), 1, r"y = y.astype\(ml_dtypes.bfloat16\)"),
+        (sarek.zeros(1, "bfloat16"), np.float32(1), r"as in ml_dtypes.bfloat16\(a\)"),
+        (sarek.zeros(1, "bfloat16"), None, r"as in ml_dtypes.bfloat16\(1\)"),
+        (np.ones(1, ml_dtypes.float8_e4m3fn), 1, "float8_e4m3fn, which this version does not"),
+    ],
+)
+def test_refused_arguments(y, a, says):
+    """What is asked for is spelled as the host spells it."""
+    with pytest.raises(sarek.ArgumentTypeError, match=says):
+        stated[1, 1](y, a)

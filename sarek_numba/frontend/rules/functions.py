@@ -348,7 +348,9 @@ def reinterpret(x: Type, dtype: Type) -> Operation:
     if given.bitwidth != target.bitwidth:
         raise Refusal(
             f"sarek.math.reinterpret of {given} as {target}, which differ in width",
-            "convert to a type of the same width first",
+            "sarek.half_bits(x) gives the bits of a half"
+            if target == types.uint16 and given == types.float32
+            else "convert to a type of the same width first",
         )
     return Operation(Intrinsic("reinterpret"), (given,), target)
 

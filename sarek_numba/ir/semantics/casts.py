@@ -34,12 +34,22 @@ def conversion(source: Scalar, target: Scalar) -> Conversion:
     return silent(lambda a: a.astype(dtype))
 
 
+_SCALARS = {dtype_of(scalar): scalar for scalar in Scalar}
+
+
 def half_of(value: Any, half: Scalar) -> Any:
-    """A number of the host as the NumPy scalar of the nearest half, rounded once."""
+    """A number of the host as the NumPy scalar of the nearest half, rounded once; so of arrays.
+
+    Raises TypeError for what is no real number.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         value = _as_float(value)
-    number = np.asarray(value).reshape(1)
-    return conversion(Scalar(number.dtype.name), half)(number)[0]
+    number = np.asarray(value)
+    if number.dtype not in _SCALARS:
+        kind = number.dtype.name if isinstance(value, np.ndarray) else type(value).__name__
+        raise TypeError(f"sarek.{half.value}() takes real numbers, not {kind}")
+    rounded = conversion(_SCALARS[number.dtype], half)(number.reshape(-1))
+    return rounded.reshape(number.shape)[()]
 
 
 def _as_float(value: int) -> float:

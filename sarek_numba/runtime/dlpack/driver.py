@@ -19,7 +19,7 @@ _NAME = b"dltensor"
 _VERSIONED = b"dltensor_versioned"  # DLManagedTensorVersioned, whose tensor comes last
 _BEFORE = 32  # bytes before it: version, context, deleter, flags
 _BFLOAT = 4  # DLDataTypeCode
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_BFLOAT16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}  # DLDataTypeCode
 
 
