@@ -51,6 +51,6 @@ def compact(x: Array, mask: Array, *, device: Where = None) -> Array:
     ends = inclusive_scan(counts, device=device)
     out = np.empty(int(ends[-1]), given.dtype)
     if len(out):
-        shape = {"grid": number, "block": 1, "device": device}
-        write_kept.launch(as_bits(out), as_bits(given), chosen, ends, length, **shape)
+        kept, bits = as_bits(out), as_bits(given)
+        write_kept.launch(kept, bits, chosen, ends, length, grid=number, block=1, device=device)
     return out
