@@ -25,6 +25,7 @@ import numpy as np
 
 from sarek_cuda import driver
 from sarek_cuda.driver import Api, CudaError, ImageError
+from sarek_numba.codegen.cudalike import TYPES
 from tests.toolchains.shim.driver import FOLDER, OPTIONS, machine, run_blocks
 
 _DYNAMIC_BYTES = 256 << 10
@@ -48,7 +49,11 @@ extern "C" int fake_sizes_{name}(int *sizes) {{ return sizes_of({name}, sizes); 
 """
 _KERNEL = re.compile(r'(?:extern "C" )?__global__ void\s+(\w+)\s*\(')
 _DYNAMIC = re.compile(r"extern __shared__ ([^;\n]+?) ?(\w+)\[\];")
-_MAGIC = b"fake cubin\n"
+_SHARED = re.compile(r"^ *__shared__ ([\w ]+?) ?\w+\[(\d+)\];", re.MULTILINE)
+_BYTES = {name: max(scalar.bits, 8) // 8 for scalar, name in TYPES.items()}
+_USUAL_SHARED = 48 << 10  # bytes of a kernel that was not told of more: all that may be declared
+_WAITS = 20  # seconds, for a host that lets streams go on; the real driver waits for ever
+_MAGIC = b"fake cubin of 2 parts\n"
 _FREE = 0xDD  # what memory is filled with
 
 ATTRIBUTES = {
@@ -89,12 +94,17 @@ class FakeStream:
 class FakeFunction:
     """A kernel of a library of the host."""
 
-    def __init__(self, library: ctypes.CDLL, name: str, meets: bool) -> None:
+    def __init__(self, library: ctypes.CDLL, name: str, meets: bool, declared: int) -> None:
         self.name = name
+        self.is_loaded = False
         self._run = getattr(library, f"fake_run_{name}")
         self._meets = meets
-        self.shared = 48 << 10
-        self.attributes = {"MAX_THREADS_PER_BLOCK": 1024, "NUM_REGS": 16}
+        self.shared = _USUAL_SHARED - declared  # dynamic bytes
+        self.attributes = {
+            "MAX_THREADS_PER_BLOCK": 1024,
+            "NUM_REGS": 16,
+            "SHARED_SIZE_BYTES": declared,
+        }
         sizes = (ctypes.c_int * 512)()
         count = getattr(library, f"fake_sizes_{name}")(sizes)
         self.sizes = tuple(sizes[:count])
@@ -110,8 +120,9 @@ class FakeModule:
 
     def __init__(self, image: bytes) -> None:
         head, _, code = image.removeprefix(_MAGIC).partition(b"\n")
-        self.meets: dict[str, bool] = json.loads(head)  # by the names of kernels
-        self.names = list(self.meets)
+        # by the names of kernels: do their threads meet, and how many bytes are declared
+        self.kernels: dict[str, tuple[bool, int]] = json.loads(head)
+        self.names = list(self.kernels)
         machine()  # kernels find its symbols
         with tempfile.NamedTemporaryFile(suffix=".so") as file:
             file.write(code)
@@ -126,6 +137,7 @@ class FakeApi(Api):
     """
 
     header = "cuda.h"
+    most_declared = _USUAL_SHARED
 
     def __init__(self, devices: int = 1, memory: int = 1 << 30) -> None:
         self.calls: Counter[str] = Counter()
@@ -144,6 +156,7 @@ class FakeApi(Api):
         self._entries: tuple[Any, Any]
         self._lock = threading.RLock()
         self._contexts = threading.local()
+        self._gates: list[threading.Event] = []
 
     # --- for tests ---
 
@@ -166,6 +179,7 @@ class FakeApi(Api):
         """Have a stream wait for a call of what is given."""
         opened = threading.Event()
         with self._lock:
+            self._gates.append(opened)
             stream.waiting.append(opened.is_set)
         return opened.set
 
@@ -244,11 +258,19 @@ class FakeApi(Api):
         region = rf"static thread_local \1 \2[{_DYNAMIC_BYTES} / sizeof(\1)];"
         text = _HEAD.format(header=self.header) + _DYNAMIC.sub(region, source)
         code, log = _compiled(text + "".join(_ENTRY.format(name=name) for name in names))
-        meets = json.dumps(dict.fromkeys(names, bool(_MEETS.search(source))))
-        return (_MAGIC + meets.encode() + b"\n" + code if code else b""), log
+        # its ptxas puts arrays side by side by their alignment, so there is nothing between them
+        declared = sum(_BYTES[item] * int(count) for item, count in _SHARED.findall(source))
+        if code and declared > self.most_declared:
+            return b"", (
+                f"ptxas error   : Entry function '{names[0]}' uses too much shared data "
+                f"({declared:#x} bytes, {self.most_declared:#x} max)"
+            )
+        head = json.dumps(dict.fromkeys(names, (bool(_MEETS.search(source)), declared)))
+        return (_MAGIC + head.encode() + b"\n" + code if code else b""), log
 
     def load(self, image: bytes) -> Any:
         self._call("load")
+        self._wait_as_loading_does()
         if not image.startswith(_MAGIC):
             error = CudaError(218, "CUDA_ERROR_INVALID_PTX")
             raise ImageError(error, "ptxas application ptx input, line 1; fatal: no PTX")
@@ -258,7 +280,18 @@ class FakeApi(Api):
         self._call("function")
         if name not in module.names:
             raise CudaError(driver.NOT_FOUND, "CUDA_ERROR_NOT_FOUND")
-        return FakeFunction(module.library, name, module.meets[name])
+        return FakeFunction(module.library, name, *module.kernels[name])
+
+    def finish_loading(self, function: FakeFunction) -> None:
+        self._call("finish_loading")
+        self._wait_as_loading_does()
+        function.is_loaded = True
+
+    def _wait_as_loading_does(self) -> None:
+        """Code is put on the device when what the context was given is done."""
+        for opened in self._gates:
+            assert opened.wait(_WAITS), "a kernel is loaded while the host holds a stream back"
+        self._gates.clear()
 
     def function_names(self, module: FakeModule) -> list[str]:
         return module.names
@@ -272,6 +305,9 @@ class FakeApi(Api):
     def set_function_attribute(self, function: FakeFunction, name: str, value: int) -> None:
         self._call("set_function_attribute")
         assert name == "MAX_DYNAMIC_SHARED_SIZE_BYTES"
+        declared = function.attributes["SHARED_SIZE_BYTES"]
+        if declared + value > self.attributes["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"]:
+            raise CudaError(driver.INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE")
         function.shared = value
 
     @property
@@ -315,6 +351,7 @@ class FakeApi(Api):
         except CudaError as error:  # this call gives its status
             self._last = error
             return (error.code,)
+        assert function.is_loaded, "it would be loaded here, with the GIL held"
         if shared > function.shared or extra:
             return (driver.INVALID_VALUE,)
         count = len(function.sizes)

@@ -82,7 +82,7 @@ def image(code: bytes) -> bytes:
     module = FakeModule(code)
     told = []
     for name in module.names:
-        sizes = FakeFunction(module.library, name, module.meets[name]).sizes
+        sizes = FakeFunction(module.library, name, *module.kernels[name]).sizes
         parts = [{".size": size, ".value_kind": "by_value"} for size in sizes]
         told.append({".name": name, ".args": [*parts, {".size": 8, ".value_kind": "hidden_none"}]})
     return elf(packed({"amdhsa.kernels": told}), code)
@@ -114,6 +114,7 @@ class Library:
         self.calls: list[str] = []
         self.faults: list[BaseException] = []
         self.attributes = dict(ATTRIBUTES)
+        self.fake.most_declared = self.attributes["MaxSharedMemoryPerBlock"]
         self.architecture = ARCHITECTURE
         self.threads = _Thread()
         self._objects: dict[int, Any] = {}
@@ -244,6 +245,7 @@ class Library:
     def _hipModuleGetFunction(self, out: Any, module: int, name: bytes) -> None:
         function = self.fake.function(self.object(module), name.decode())
         function.shared = self.attributes["MaxSharedMemoryPerBlock"]
+        function.is_loaded = True
         self._keep(out, function)
 
     def _hipFuncGetAttribute(self, out: Any, attribute: int, function: int) -> None:

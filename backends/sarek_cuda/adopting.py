@@ -208,7 +208,15 @@ def _driver_for(given: _Given, own: Sequence[CudaDriver]) -> CudaDriver:
         return own[0]
     asker = own[0]
     with driver.check("looking for an array's device", asker.access):
-        number, context = asker.cuda.home_of(given.address)
+        try:
+            number, context = asker.cuda.home_of(given.address)
+        except driver.CudaError as error:
+            if error.code != driver.INVALID_VALUE:
+                raise
+            raise NotAdopted(
+                f"says that it is memory of CUDA, which has none at the address {given.address:#x}",
+                "pass an array whose memory is still there, made in this process",
+            ) from error
     owner = _numbered(number, own)
     if context and context != owner.access.context:
         raise NotAdopted(

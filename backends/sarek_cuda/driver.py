@@ -28,6 +28,7 @@ INVALID_VALUE = 1
 NOT_FOUND = 500
 NOT_READY = 600
 OUT_OF_RESOURCES = 701
+_FUNCTIONS_VERSION = 12040  # of the driver: calls that tell of functions, and that load them
 _ENTRY_VERSION = 4000  # of CUDA, whose calls these are: cuLaunchKernel came with 4.0
 STICKY = {  # after these nothing works in the context: CUDA driver API, CUresult
     214: "an error of memory that could not be corrected",
@@ -195,10 +196,20 @@ class Api:
         """A kernel of a module."""
         return self.check(self._cuda.cuModuleGetFunction(module, name.encode()))
 
+    def finish_loading(self, function: Any) -> None:
+        """Have a kernel's code on the device; old drivers may load it at its first launch.
+
+        Drivers load lazily (CUDA_MODULE_LOADING). What loads waits for the work of the context, and
+        a launch that waits for it, with the GIL held, would keep the host from letting that work go
+        on.
+        """
+        if self.driver_version() >= _FUNCTIONS_VERSION:
+            self.check(self._cuda.cuFuncLoad(function))
+
     def function_names(self, module: Any) -> list[str]:
         """The names of a module's kernels, as the linker has them; none from old drivers."""
         cuda, check = self._cuda, self.check
-        if self.driver_version() < 12040:
+        if self.driver_version() < _FUNCTIONS_VERSION:
             return []
         count = check(cuda.cuModuleGetFunctionCount(module))
         functions = check(cuda.cuModuleEnumerateFunctions(count, module))
@@ -207,7 +218,7 @@ class Api:
 
     def parameter_sizes(self, function: Any) -> tuple[int, ...] | None:
         """Bytes of each parameter; None from old drivers."""
-        if self.driver_version() < 12040:
+        if self.driver_version() < _FUNCTIONS_VERSION:
             return None
         sizes: list[int] = []
         while True:

@@ -74,6 +74,7 @@ ATTRIBUTES = {
 }
 FUNCTION_ATTRIBUTES = {
     "MAX_THREADS_PER_BLOCK": 0,
+    "SHARED_SIZE_BYTES": 1,
     "NUM_REGS": 4,
     "MAX_DYNAMIC_SHARED_SIZE_BYTES": 8,
 }
@@ -340,6 +341,9 @@ class Api:
         function = self._pointer(self._hip.hipModuleGetFunction, module, name.encode())
         self._kernels[function] = module, name
         return function
+
+    def finish_loading(self, function: int) -> None:
+        """Nothing is left: a module is loaded with all of its kernels."""
 
     def function_names(self, module: int) -> Sequence[str]:
         """The names of a module's kernels, as the linker has them, by its metadata."""

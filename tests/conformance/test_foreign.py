@@ -13,6 +13,7 @@ from sarek_numba.runtime.cache import counters
 
 DEVICES = [device.name for device in sarek.devices()]
 on_devices = pytest.mark.parametrize("device", DEVICES)
+HAS_CUDA = any(device.record.backend == "cuda" for device in sarek.devices())
 
 
 @sarek.kernel
@@ -120,19 +121,21 @@ def test_bytes_are_read_and_never_written(device):
 
 @on_devices
 @pytest.mark.parametrize(
-    ("make", "place"),
+    ("make", "place", "by_cuda"),
     [
-        (OnCuda, "CUDA"),
-        (lambda: OnDevice((2, 1)), "CUDA 1"),
-        (lambda: OnDevice((10, 0)), "ROCm 0"),
-        (lambda: OnDevice((99, 0)), "DLPack 99 0"),
+        (OnCuda, "CUDA", "says that it is memory of CUDA, which has none at the address 0x10"),
+        (lambda: OnDevice((2, 77)), "CUDA 77", "is on CUDA device 77, which is not used here"),
+        (lambda: OnDevice((10, 77)), "ROCm 77", ""),
+        (lambda: OnDevice((99, 0)), "DLPack 99 0", ""),
     ],
+    ids=["interface", "CUDA's", "ROCm's", "nobody's"],
 )
-def test_memory_of_a_device_is_refused(device, make, place):
-    """By its name, before anything moves."""
+def test_memory_of_a_device_is_refused(device, make, place, by_cuda):
+    """By its name, before anything moves; where there is CUDA, its backend says what is wrong."""
+    words = by_cuda if by_cuda and HAS_CUDA else f"is memory of {place}, which no"
     out = np.zeros(3, np.float32)
     counters.reset()
-    with pytest.raises(ArgumentTypeError, match=f"argument 'x' is memory of {place}, which no"):
+    with pytest.raises(ArgumentTypeError, match=f"argument 'x' {words}"):
         launch(device, out, make())
     assert (counters.launches, counters.uploads, counters.compiles) == (0, 0, 0)
     assert not out.any()
@@ -141,10 +144,12 @@ def test_memory_of_a_device_is_refused(device, make, place):
 @on_devices
 def test_memory_of_two_devices_is_refused(device):
     counters.reset()
-    with pytest.raises(MixedDevices, match="'out' is memory of CUDA 0, and 'x' of CUDA 1"):
-        launch(device, OnDevice((2, 0)), OnDevice((2, 1)))
-    with pytest.raises(ArgumentTypeError, match="'out' is memory of CUDA 0, which"):
-        launch(device, OnDevice((2, 0)), OnDevice((2, 0)))
+    with pytest.raises(MixedDevices, match="'out' is memory of CUDA 76, and 'x' of CUDA 77"):
+        launch(device, OnDevice((2, 76)), OnDevice((2, 77)))
+    with pytest.raises(
+        ArgumentTypeError, match=r"'out' is (memory of CUDA|on CUDA device) 77, whi"
+    ):
+        launch(device, OnDevice((2, 77)), OnDevice((2, 77)))
     assert (counters.launches, counters.uploads, counters.compiles) == (0, 0, 0)
 
 

@@ -20,7 +20,8 @@ from sarek_numba.errors import StreamError
 from sarek_numba.execute import Language
 from sarek_numba.runtime.cache import counters
 from sarek_numba.runtime.work import _busy
-from tests.gates import QUEUED, held_back
+from tests import gates
+from tests.gates import QUEUED
 
 DEVICES = [device.name for device in sarek.devices()]
 on_devices = pytest.mark.parametrize("name", DEVICES)
@@ -50,9 +51,24 @@ def launch(out, x, stream):
 
 
 @contextmanager
-def let_go_soon(stream):
+def held_back(stream, *others):
+    """As of `gates`, with `add` loaded, for distinct arguments and for one that is both.
+
+    CUDA puts code on a device when all that its streams were given is done.
+    """
+    for device in (stream.device, *others):
+        x = sarek.zeros(64, np.float32)
+        for given in ((sarek.zeros(64, np.float32), x), (x, x)):
+            add.launch(*given, grid=1, block=64, device=device)
+        device.synchronize()
+    with gates.held_back(stream) as let_go:
+        yield let_go
+
+
+@contextmanager
+def let_go_soon(stream, *others):
     """What the stream is given in the body begins some time later."""
-    with held_back(stream) as let_go:
+    with held_back(stream, *others) as let_go:
         timer = threading.Timer(0.05, let_go)
         yield timer
         timer.join()
@@ -254,7 +270,8 @@ def test_the_host_waits(name, use):
     out_device[0] = name
     stream = sarek.device(name).stream()
     out, x = sarek.zeros(64, np.float32), sarek.vector(numbers())
-    with let_go_soon(stream) as timer:
+    others = map(sarek.device, DEVICES if use is _other_devices else [])
+    with let_go_soon(stream, *others) as timer:
         launch(out, x, stream)
         timer.start()
         use(out, x)

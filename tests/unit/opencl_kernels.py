@@ -42,7 +42,7 @@ from sarek_numba.ir.types import (
     Vec,
 )
 from sarek_numba.ir.typing import scalar_of
-from sarek_opencl import backend
+from sarek_opencl import backend, nvidia
 from sarek_opencl.dialect import DIALECT
 from sarek_opencl.runtime import OpenCLDriver, OpenCLProgram
 
@@ -151,7 +151,9 @@ def run(
     driver: OpenCLDriver, kernel: Kernel, inputs: Sequence[np.ndarray], outputs: Sequence[Scalar]
 ) -> list[np.ndarray]:
     """Launch a kernel of `Pair.kernel` as printed, without passes; its outputs."""
-    program = OpenCLProgram(driver, kernel.params, cfamily.emit(kernel, DIALECT), driver.options)
+    is_nvidia = driver.device.platform.name == nvidia.PLATFORM  # whose exact quotients are its own
+    dialect = nvidia.dialect_for(DIALECT) if is_nvidia else DIALECT
+    program = OpenCLProgram(driver, kernel.params, cfamily.emit(kernel, dialect), driver.options)
     count = inputs[0].size
     results = [np.zeros(count, semantics.dtype_of(scalar)) for scalar in outputs]
     bound = [

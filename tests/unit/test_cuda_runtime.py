@@ -32,6 +32,15 @@ extern "C" __global__ void add(float *out, int outs, const float *x, int xs, lon
 }
 """
 
+SHARED = """
+extern "C" __global__ void put(float *out, int outs) {
+    __shared__ unsigned char bytes[SIZE];
+    bytes[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    out[threadIdx.x] = bytes[threadIdx.x];
+}
+"""
+
 
 @sarek.kernel
 def add(out, x):
@@ -54,6 +63,19 @@ def reversed_by(out, x):
     tile[i] = x[i]
     sarek.barrier()
     out[i] = tile[sarek.block_dim.x - 1 - i]
+
+
+@sarek.kernel
+def beside(out):
+    tile = sarek.shared.array(46 * 1024, sarek.uint8)
+    behind = sarek.shared.array(0, sarek.int8)
+    i = sarek.thread_idx.x
+    tile[46 * 1024 - 1 - i] = i
+    if i < len(behind):
+        behind[i] = 100
+    sarek.barrier()
+    out[i] = tile[46 * 1024 - 1 - i]
+    out[i] += len(behind)
 
 
 @sarek.kernel
@@ -100,6 +122,16 @@ def _public(kind: type) -> set[str]:
 def test_the_fake_has_every_call() -> None:
     """None of the fake's calls reaches a driver."""
     assert _public(driver.Api) - _public(FakeApi) == {"check", "framework"}
+
+
+@pytest.mark.parametrize(("version", "calls"), [(12030, []), (12040, [7])])
+def test_old_drivers_load_when_they_launch(version: int, calls: list[int]) -> None:
+    """`cuFuncLoad` came with CUDA 12.4."""
+    loaded: list[int] = []
+    cuda = _Library(cuDriverGetVersion=(0, version))
+    cuda.cuFuncLoad = lambda function: loaded.append(function) or (0,)  # type: ignore[attr-defined]
+    driver.Api(cuda, None).finish_loading(7)
+    assert loaded == calls
 
 
 def test_every_name_exists_in_the_bindings() -> None:
@@ -366,6 +398,43 @@ def test_shared_memory_beyond_the_limits(device: Device, api: FakeApi) -> None:
     with pytest.raises(errors.InvalidDimensions, match=r"52003 static and 184320 dynamic.*232448"):
         launch(device, out, kernel=large, shared_bytes=180 << 10)
     assert api.calls["copy_in"] == 0
+
+
+@pytest.mark.parametrize("size", [0, 2 << 10, 4 << 10, 180 << 10])
+def test_declared_and_dynamic_shared_memory(device: Device, api: FakeApi, size: int) -> None:
+    """Together beyond 48 KiB the function is told before the launch, once."""
+    for _ in range(4):
+        out = sarek.zeros(N, np.float32)
+        launch(device, out, kernel=beside, shared_bytes=size)
+        assert (out == np.arange(N) + size).all()
+    assert api.calls["set_function_attribute"] == (size > 2 << 10)
+
+
+def test_the_fake_has_the_limits_of_the_driver(device: Device) -> None:
+    """A positive control: 48 KiB may be declared, and dynamic bytes come on top of them."""
+    for size, works in ((48 << 10, True), ((48 << 10) + 4, False)):
+        text = SHARED.replace("SIZE", str(size))
+        out = sarek.zeros(N, np.float32)
+        if works:
+            execute.run_source(device, text, Language.CUDA, "put", [out], N, 1)
+            assert (out == np.arange(N)).all()
+            continue
+        with pytest.raises(errors.SourceCompilationError) as error:
+            execute.run_source(device, text, Language.CUDA, "put", [out], N, 1)
+        assert "uses too much shared data (0xc004 bytes, 0xc000 max)" in error.value.log
+
+
+def test_code_is_on_the_device_before_the_launch(device: Device, api: FakeApi) -> None:
+    """Loading waits for the streams, which another thread may let go on only before the launch."""
+    stream = device.stream()
+    let_go = api.gate(stream.queue.handle.raw)  # type: ignore[attr-defined] # CUDA's
+    out, x = pair()
+    timer = threading.Timer(0.1, let_go)
+    timer.start()
+    launch(device, out, x, stream=stream)
+    assert not timer.is_alive()
+    assert (out == NUMBERS).all()
+    assert api.calls["finish_loading"] == api.calls["function"] == 1
 
 
 @pytest.mark.parametrize("enabled", [True, False], ids=["window", "at once"])

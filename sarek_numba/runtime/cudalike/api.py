@@ -37,8 +37,9 @@ class Framework:
     """A driver's name, its compiler's, and the statuses that are told apart.
 
     After those that are `sticky` nothing works in the process. A kernel is told before it may have
-    more than `usual_shared` dynamic bytes. `attribute` is what names of a function's attributes
-    begin with. `forked` is true in a process that was forked after the driver was loaded.
+    more than `usual_shared` bytes of shared memory, declared ones and dynamic ones together.
+    `attribute` is what names of a function's attributes begin with. `forked` is true in a process
+    that was forked after the driver was loaded.
     """
 
     name: str
@@ -104,6 +105,10 @@ class Api(Protocol):
 
     def function(self, module: Any, name: str) -> Any:
         """A kernel of a module."""
+        ...
+
+    def finish_loading(self, function: Any) -> None:
+        """Have the code of a kernel on the device, so that no launch loads it."""
         ...
 
     def function_names(self, module: Any) -> Sequence[str]:

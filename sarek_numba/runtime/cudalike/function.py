@@ -15,6 +15,8 @@ from sarek_numba.runtime.device import Dimensions
 if TYPE_CHECKING:
     from sarek_numba.runtime.cudalike.owner import Owner
 
+_STEP = 1024  # bytes; drivers give out shared memory in smaller steps than that
+
 
 class Function:
     """A kernel of a loaded module. Any number of threads may launch it."""
@@ -24,10 +26,12 @@ class Function:
         api = owner.access.api
         self.owner = owner
         self.raw = api.function(module, name)
+        api.finish_loading(self.raw)
         self.block_limit = api.function_attribute(self.raw, "MAX_THREADS_PER_BLOCK")
         self._registers = api.function_attribute(self.raw, "NUM_REGS")
         self._module = module
-        self._shared = api.framework.usual_shared
+        declared = api.function_attribute(self.raw, "SHARED_SIZE_BYTES")
+        self._shared = api.framework.usual_shared - -(-declared // _STEP) * _STEP
         self._lock = threading.Lock()
 
     def check(self, block: Dimensions) -> None:
