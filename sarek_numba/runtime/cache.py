@@ -122,10 +122,7 @@ class Memo(Generic[Value]):
         self, key: Hashable, make: Callable[[], Value], identity: Identity | None = None
     ) -> Value:
         """The value of a key, made by `make` if there is none yet."""
-        if identity is None:
-            value = self._values.get(key)
-        else:
-            value = identity.made.get((self, key))
+        value = self._values.get(key) if identity is None else identity.made.get((self, key))
         return self._made(key, make, identity) if value is None else value
 
     def _made(self, key: Hashable, make: Callable[[], Value], identity: Identity | None) -> Value:

@@ -75,9 +75,7 @@ def _launched(made: Any, device: sarek.Device, number: int) -> None:
     assert out.tolist() == [number] * 8
 
 
-def test_hundreds_of_kernels_leave_no_more_than_the_newest(
-    fake_device: Any, programs: Any
-) -> None:
+def test_hundreds_of_kernels_leave_no_more_than_the_newest(fake_device: Any, programs: Any) -> None:
     """Each of 600 is dropped after its launch."""
     living = programs(fake_device)
     for k in range(600):
