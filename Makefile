@@ -1,6 +1,6 @@
 # make demo   real kernels on every device present, checked against the oracle; writes out/
 # make test   everything, from a fresh machine: environment, packages, drivers, then the tests
-# make test-all  the same, and every test on every shim
+# make test-all  the same, every test on every shim, texts for every target
 # Each target sets up what it needs and says what it installs.
 
 PYTHON ?= python3
@@ -30,7 +30,7 @@ test: system $(STAMP) lint
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-all: system $(STAMP) lint
-	$(BIN)/python -m pytest -q -n auto --dist worksteal --all-shims
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --everything
 
 test-pythons: $(STAMP)
 	tools/test_pythons.sh

@@ -23,9 +23,9 @@ def pytest_addoption(parser):
         "--fake-metal", action="store_true", help="have metal:0 be the fake of tests/fake_metal.py"
     )
     parser.addoption(
-        "--all-shims",
+        "--everything",
         action="store_true",
-        help="run every test on every shim: see tests/conformance/conftest.py",
+        help="every test on every shim (tests/conformance/conftest.py), texts for every target",
     )
 
 
@@ -85,6 +85,12 @@ def pytest_runtest_teardown(item, nextitem):
         from sarek_numba.runtime.cache import clear_launch_cache
 
         clear_launch_cache()
+
+
+@pytest.fixture
+def everything(request):
+    """Whether `--everything` is given."""
+    return request.config.getoption("--everything")
 
 
 @pytest.fixture

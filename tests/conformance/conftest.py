@@ -2,7 +2,7 @@
 
 A text of HIP is one of CUDA with some words replaced, and Metal's has the same printer: what every
 test asks of the printer, it asks of `shim:cuda`. The other shims run the corpus and what is about
-the words in which their languages differ. `make test-all` (`--all-shims`) runs everything of each.
+the words in which their languages differ. `make test-all` (`--everything`) runs everything of each.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DECLARED = {
 
 
 def is_wanted(module: str, parameters: Iterable[Any]) -> bool:
-    """Whether a test of a module with these parameters is run without `--all-shims`."""
+    """Whether a test of a module with these parameters is run without `--everything`."""
     return all(
         module in DECLARED[given]
         for given in parameters
@@ -51,7 +51,7 @@ def is_wanted(module: str, parameters: Iterable[Any]) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--all-shims"):
+    if config.getoption("--everything"):
         return
     wanted, left = [], []
     for item in items:
