@@ -82,7 +82,7 @@ def test_hundreds_of_kernels_leave_no_more_than_the_newest(fake_device: Any, pro
         go(fake_device, copy_kernel(name=f"copy_{k}"), np.zeros(2, np.float32), np.zeros(2, "f4"))
     assert counters.compiles == 600
     assert living() == cache.MOST_KEPT
-    assert len(cache._identities) == cache.MOST_KEPT
+    assert len(cache._newest) == cache.MOST_KEPT
 
 
 def test_every_backend_says_what_it_does() -> None:
