@@ -113,6 +113,25 @@ def test_floats_are_rounded_once(half: str, source: str, executor: str) -> None:
     same(wide, expected.astype(np.float32), "constructor")
 
 
+@sarek.kernel(fastmath="what is stored is a half anyway")
+def relaxed(y, x, wide):
+    i = sarek.global_idx.x
+    if i < len(x):
+        y[i] = x[i]
+        wide[i] = y[i]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("half", HALVES)
+def test_conversions_are_exact_under_fastmath(half: str, executor: str) -> None:
+    """The grant is of the user's operations: where subnormals are flushed, halves are not."""
+    x, expected = some(executor, *halves.boundaries(half, "float32"))
+    y, wide = poison(len(x), HALVES[half]), poison(len(x), np.float32)
+    launched(executor, relaxed, y, x, wide)
+    assert_same_bits(y, expected, "store")
+    same(wide, expected.astype(np.float32), "read")
+
+
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("source", INTEGERS)
 @pytest.mark.parametrize("half", HALVES)
