@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 
 import sarek_numba as sarek
 from sarek_numba import execute
-from sarek_numba.capability import Capability, Verdict
-from sarek_numba.capability.gate import fact_of
+from sarek_numba.capability import Capability, CapabilityKind, Fact, Verdict
+from sarek_numba.capability.gate import check, fact_of, refuse
 from sarek_numba.codegen.target import Target
 from sarek_numba.ir.needs import needs, promises
 from sarek_numba.ir.parse import parse
@@ -122,6 +123,22 @@ def test_storage_is_that_of_16_bits(device):
         assert fact_of(Capability("storage", half), record) == bits
         arithmetic = fact_of(Capability("arithmetic", half), record)
         assert arithmetic.verdict is not Verdict.AVAILABLE
+
+
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_a_device_without_16_bits_in_memory(half):
+    """What the user wrote is named, not the integers that stand for it."""
+    record = sarek.device("interpreter").record
+    missing = Fact(Verdict.UNAVAILABLE, CapabilityKind.OPTIONAL, "stated by this test")
+    facts = dict(record.facts)
+    for feature in ("storage", "store"):
+        facts.pop(Capability(feature, Scalar(half)), None)
+        facts[Capability(feature, Scalar.UINT16)] = missing
+    kernel = parse(MADE) if half == "bfloat16" else parse(MADE.replace("bf16", "f16"))
+    refusals = check("made", needs(kernel), replace(record, facts=facts))
+    with pytest.raises(sarek.CapabilityError, match=f"needs {half} in memory.*does not have"):
+        refuse(refusals)
+    assert not check("made", needs(kernel), record)
 
 
 def test_every_conversion_has_a_function():
