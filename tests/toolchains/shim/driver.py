@@ -15,7 +15,6 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 from sarek_cuda import dialect as cuda
 from sarek_hip import dialect as hip
@@ -246,7 +245,7 @@ class ShimDriver:
         self.language = LANGUAGES[name]
         self.target: Target | None = self.language.target
         self.record = _record(name, self.language)
-        self._programs: WeakValueDictionary[Any, ShimProgram] = WeakValueDictionary()
+        self._programs: dict[Any, ShimProgram] = {}
 
     def prepare(self, kernel: Kernel) -> ShimProgram:
         """See `sarek_numba.runtime.device.Driver`; kernels of equal text share a program."""

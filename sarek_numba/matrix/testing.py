@@ -1,0 +1,48 @@
+"""What tests turn on: a fault in the analysis, the shape that a rewrite is laid out for.
+
+Contexts, reset on leaving. The width and the edge count on the interpreter alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+failing: ContextVar[bool] = ContextVar("sarek_matrix_failing", default=False)
+width: ContextVar[int] = ContextVar("sarek_matrix_width", default=32)
+edge: ContextVar[int] = ContextVar("sarek_matrix_edge", default=16)
+
+
+@contextmanager
+def fail_analysis() -> Iterator[None]:
+    """The analysis of a kernel that was not looked at before raises, as a defect in it would."""
+    token = failing.set(True)
+    try:
+        yield
+    finally:
+        failing.reset(token)
+
+
+@contextmanager
+def subgroup_width(threads: int) -> Iterator[None]:
+    """The threads of a wave that a rewrite is laid out for: 32 or 64. Raises ValueError."""
+    if threads not in (32, 64):
+        raise ValueError(f"a wave has 32 or 64 threads, not {threads!r}")
+    token = width.set(threads)
+    try:
+        yield
+    finally:
+        width.reset(token)
+
+
+@contextmanager
+def fragment_edge(elements: int) -> Iterator[None]:
+    """The edge of the fragments of a rewrite: 8 or 16. Raises ValueError."""
+    if elements not in (8, 16):
+        raise ValueError(f"a fragment has an edge of 8 or 16, not {elements!r}")
+    token = edge.set(elements)
+    try:
+        yield
+    finally:
+        edge.reset(token)
