@@ -1,5 +1,6 @@
 # make demo   real kernels on every device present, checked against the oracle; writes out/
 # make test   everything, from a fresh machine: environment, packages, drivers, then the tests
+# make test-all  the same, every test on every shim, texts for every target
 # Each target sets up what it needs and says what it installs.
 
 PYTHON ?= python3
@@ -7,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-pythons lint fuzz bench clean system
+.PHONY: demo test test-all test-pythons lint fuzz bench clean system
 
 $(STAMP): pyproject.toml tools/setup_environment.sh
 	PYTHON=$(PYTHON) tools/setup_environment.sh $(VENV)
@@ -27,6 +28,9 @@ lint: $(STAMP)
 
 test: system $(STAMP) lint
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
+
+test-all: system $(STAMP) lint
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --everything
 
 test-pythons: $(STAMP)
 	tools/test_pythons.sh

@@ -22,6 +22,11 @@ def pytest_addoption(parser):
     parser.addoption(
         "--fake-metal", action="store_true", help="have metal:0 be the fake of tests/fake_metal.py"
     )
+    parser.addoption(
+        "--everything",
+        action="store_true",
+        help="every test on every shim (tests/conformance/conftest.py), texts for every target",
+    )
 
 
 def pytest_configure(config):
@@ -69,10 +74,23 @@ _SHORTEST = [bytes([n]) for n in range(256)]  # of each CPython has one object
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item):
-    """No driver wrote into bytes that all of the process share."""
+def pytest_runtest_teardown(item, nextitem):
+    """No driver wrote into bytes that all of the process share.
+
+    What kernels of a module were compiled to goes with its last test: they live on in it.
+    """
     wrong = {n: text for n, text in enumerate(_SHORTEST) if text[0] != n}
     assert not wrong, f"someone wrote into bytes: {wrong}"
+    if nextitem is None or nextitem.path != item.path:
+        from sarek_numba.runtime.cache import clear_launch_cache
+
+        clear_launch_cache()
+
+
+@pytest.fixture
+def everything(request):
+    """Whether `--everything` is given."""
+    return request.config.getoption("--everything")
 
 
 @pytest.fixture

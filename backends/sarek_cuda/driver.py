@@ -9,13 +9,13 @@ here.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
 from sarek_numba.runtime.cudalike.access import Access, check, failure
 from sarek_numba.runtime.cudalike.api import ApiError, Framework, ImageError
+from sarek_numba.runtime.cudalike.found import Found
 from sarek_numba.runtime.device import BackendUnavailable
 
 __all__ = ["Access", "Api", "CudaError", "ImageError", "api", "check", "failure", "opened", "use"]
@@ -372,25 +372,6 @@ class Api:
 
 # --- finding it -----------------------------------------------------------------------------------
 
-_lock = threading.RLock()
-_api: Api | None = None
-
-
-def api() -> Api:
-    """The API with the driver loaded. Raises BackendUnavailable with what helps."""
-    global _api
-    with _lock:
-        if _api is None:
-            _api = _load()
-        return _api
-
-
-def use(replacement: Api | None) -> None:
-    """Have another API, as tests do; None is what the machine has."""
-    global _api
-    with _lock:
-        _api = replacement
-
 
 def _load() -> Api:
     try:
@@ -459,4 +440,7 @@ def shown(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
-CUDA.watch_forks(lambda: _api is not None)
+_found = Found(_load)
+api = _found.api
+use = _found.use
+CUDA.watch_forks(_found.is_loaded)

@@ -32,6 +32,7 @@ from sarek_hip.finding import (
 )
 from sarek_numba.runtime.cudalike.access import Access, check
 from sarek_numba.runtime.cudalike.api import ApiError, Framework, ImageError
+from sarek_numba.runtime.cudalike.found import Found
 from sarek_numba.runtime.device import BackendUnavailable
 
 __all__ = ["Access", "Api", "HipError", "ImageError", "api", "check", "opened", "use"]
@@ -467,25 +468,6 @@ class Api:
 
 # --- finding it -----------------------------------------------------------------------------------
 
-_lock = threading.RLock()
-_api: Api | None = None
-
-
-def api() -> Api:
-    """The API with the runtime loaded. Raises BackendUnavailable with what helps."""
-    global _api
-    with _lock:
-        if _api is None:
-            _api = _load()
-        return _api
-
-
-def use(replacement: Api | None) -> None:
-    """Have another API, as tests do; None is what the machine has."""
-    global _api
-    with _lock:
-        _api = replacement
-
 
 def find(library: str) -> Any:
     """A library as the loader finds it, which is the one that another package has loaded, or from
@@ -564,4 +546,7 @@ def shown(version: int) -> str:
     return f"{version // 10_000_000}.{version // 100_000 % 100}.{version % 100_000}"
 
 
-HIP.watch_forks(lambda: _api is not None)
+_found = Found(_load)
+api = _found.api
+use = _found.use
+HIP.watch_forks(_found.is_loaded)

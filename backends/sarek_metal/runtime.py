@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from sarek_metal import driver
 from sarek_metal.dialect import BUFFERS, DIALECT, TARGET, contracting, target_for
@@ -161,7 +162,7 @@ class MetalDriver:
         self.streams = MetalQueues(self)
         self.queues: Queues | None = self.streams
         self.plans: Plans | None = None
-        self._programs: dict[str, MetalProgram] = {}
+        self._programs: WeakValueDictionary[str, MetalProgram] = WeakValueDictionary()
         self._lock = threading.RLock()
         self._stream: Stream | None = None
 

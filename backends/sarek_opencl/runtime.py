@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -164,7 +165,7 @@ class OpenCLDriver:
         self.externals: Externals | None = OpenCLExternals(self)
         self.queues: Queues | None = OpenCLQueues(self)
         self.plans: Plans | None = OpenCLPlans(self)
-        self._programs: dict[str, OpenCLProgram] = {}
+        self._programs: WeakValueDictionary[str, OpenCLProgram] = WeakValueDictionary()
         self._lock = threading.RLock()
         self._context: Any = context
         self._queue: Any = None

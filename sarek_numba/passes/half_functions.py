@@ -4,8 +4,10 @@ A half is its bits, a uint16. `TEXTS` has each function as text: `from_float16` 
 that some bits name, `float16_from_float64` the bits of the nearest half, ties to even, overflow to
 infinity. `odd_int64` gives an integer as a float32 whose last bit tells whether anything was lost:
 what rounds that to a bfloat16 rounds the integer itself. All are one expression after another,
-without branches, so that compilers of vectors take them, and none computes with floats, so that no
-device's own conversions, subnormal numbers or rounding matter.
+without branches, so that compilers of vectors take them, and work on integers, so that no device's
+own conversions or subnormal numbers matter. The one exception is a sum of floats, which is exactly
+rounded everywhere: of a number below the least normal half and one so large that the units of the
+sum are those of subnormal halves. It loses nothing where subnormal numbers are taken for zero.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ function from_float16(x: u16) -> f32 {
   let sign: u32 = (given & 32768u32) <<.u 16i32
   let a: u32 = given & 32767u32
   let shifted: u32 = a <<.u 13i32
-  let number: u32 = reinterpret.u32(f32(a))
+  let number: u32 = reinterpret.u32(f32(i32(a)))
   let small: u32 = (a == 0u32 ? 0u32 : number - 201326592u32)
   let large: u32 = (a < 31744u32 ? shifted + 939524096u32 : shifted | 2139095040u32)
   return reinterpret.f32(sign | (a < 1024u32 ? small : large))
@@ -56,15 +58,10 @@ function ${half}_from_$n(x: $t) -> u16 {
   let sign: $u = (given >>.u ${to_sign}i32) & 32768$u
   let a: $u = given & ${magnitude}$u
   let raised: $u = a - ${rebias}$u + ${below}$u + ((a >>.u ${cut}i32) & 1$u)
-  let exponent: i32 = i32(a >>.u ${fraction}i32)
-  let near: i32 = (exponent < ${normal}i32 ? ${to_unit}i32 - exponent : 1i32)
-  let shift: i32 = (near < ${most}i32 ? near : ${most}i32)
-  let significand: $u = (a & ${mask}$u) | ${hidden}$u
-  let even: $u = (significand >>.u shift) & 1$u
-  let least: $u = (significand + (1$u <<.u (shift - 1i32)) - 1$u + even) >>.u shift
-  let special: $u = ${top}$u | (a > ${infinity}$u ? ${quiet}$u : 0$u)
+  let units: $u = reinterpret.$u(reinterpret.$t(a) + reinterpret.$t(${unit}$u))
+  let special: $u = (a > ${infinity}$u ? ${quiet}$u : ${top}$u)
   let large: $u = (a < ${beyond}$u ? raised >>.u ${cut}i32 : special)
-  return u16(sign | (exponent < ${normal}i32 ? least : large))
+  return u16(sign | (a < ${normal}$u ? units - ${unit}$u : large))
 }"""
 
 _ODD = """
@@ -89,6 +86,7 @@ def _words(half: Scalar, source: Scalar) -> dict[str, object]:
     fraction, cut = FRACTION[source], FRACTION[source] - FRACTION[half]
     shift = _bias(source) - _bias(half)
     infinity = (1 << (source.bits - 1)) - (1 << fraction)
+    top = ((1 << (15 - FRACTION[half])) - 1) << FRACTION[half]
     return {
         "half": half.value,
         "n": source.value,
@@ -97,18 +95,15 @@ def _words(half: Scalar, source: Scalar) -> dict[str, object]:
         "to_sign": source.bits - 16,
         "magnitude": (1 << (source.bits - 1)) - 1,
         "infinity": infinity,
-        "fraction": fraction,
-        "mask": (1 << fraction) - 1,
-        "hidden": 1 << fraction,
         "cut": cut,  # bits that are lost
         "below": (1 << (cut - 1)) - 1,
         "rebias": shift << fraction,
-        "normal": shift + 1,  # the exponent of the least normal half
+        "normal": (shift + 1) << fraction,  # the least normal half
         "beyond": (_bias(source) + _bias(half) + 1) << fraction,
-        "top": ((1 << (15 - FRACTION[half])) - 1) << FRACTION[half],
-        "quiet": 1 << (FRACTION[half] - 1),
-        "to_unit": _bias(source) + fraction - (_bias(half) - 1 + FRACTION[half]),
-        "most": fraction + 2,  # a shift that leaves nothing, and nothing to round up
+        "top": top,
+        "quiet": top | 1 << (FRACTION[half] - 1),
+        # the power of two whose last bit is worth the least half
+        "unit": (shift + 1 + fraction - FRACTION[half]) << fraction,
     }
 
 

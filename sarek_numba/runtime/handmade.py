@@ -21,7 +21,6 @@ from sarek_numba.runtime.foreign import placed
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.stream import check_stream
 
-_MOST_KERNELS = 1024  # that are remembered; functions may make a new one for each launch
 _analysed: Memo[launching.Analysed] = Memo()  # by the identity of a kernel, which they keep
 
 Lazy = Kernel | Callable[[], Kernel] | None
@@ -71,8 +70,6 @@ def launch_ir(
     blocks, threads = dimensions(name, "grid", grid), dimensions(name, "block", block)
     shared = shared_size(name, shared_bytes)
     check_limits(name, blocks, threads, target.record)
-    if len(_analysed) >= _MOST_KERNELS:
-        _analysed.clear()
     analysed = _analysed.get(id(kernel), lambda: _analyse(kernel, names))
     launching.check_warps(target, analysed, threads)
     on = check_stream(name, stream, target)

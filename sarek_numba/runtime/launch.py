@@ -34,7 +34,7 @@ from sarek_numba.passes import optimise
 from sarek_numba.passes.report import Reporting, reporting
 from sarek_numba.runtime import disk, promised, report, telemetry
 from sarek_numba.runtime.arguments import Arguments, Filler, fillers
-from sarek_numba.runtime.cache import Memo, count
+from sarek_numba.runtime.cache import Identity, Memo, count, identity_of
 from sarek_numba.runtime.clock import Clock, warn_of_copies
 from sarek_numba.runtime.device import Bytes, Dimensions, Program, QueuedProgram
 from sarek_numba.runtime.dimensions import check_local_bytes, check_shared
@@ -63,7 +63,7 @@ class Analysed:
     """
 
     kernel: Kernel
-    identity: tuple[str, str]
+    identity: Identity
     places: str
     names: tuple[str, ...]
     needs: tuple[Need, ...]
@@ -109,7 +109,7 @@ def analyse(
     texts = [canonical_text(kernel), *([canonical_text(reported.kernel)] if reported else [])]
     return Analysed(
         kernel=kernel,
-        identity=(sha256("\n".join(texts).encode()).hexdigest(), kernel.name),
+        identity=identity_of(sha256("\n".join(texts).encode()).hexdigest(), kernel.name),
         places=places_of(kernel),
         reporting=reported,
         debug=debug,
@@ -247,8 +247,7 @@ def program_of(device: Device, analysed: Analysed) -> Program:
 def _prepared_on(device: Device, analysed: Analysed) -> _Prepared:
     """A kernel as the device runs it: the oracle names the places of its findings by itself."""
     places = analysed.places if device.driver.target is None else None
-    key = (analysed.identity, places, device)
-    return _prepared.get(key, lambda: _prepare(device, analysed))
+    return _prepared.get((places, device), lambda: _prepare(device, analysed), analysed.identity)
 
 
 def reports(device: Device, analysed: Analysed) -> bool:
@@ -270,8 +269,9 @@ def _reporting_on(device: Device, analysed: Analysed) -> Reporting | None:
     target = device.driver.target
     if target is None or analysed.reporting is None or not has_texts(analysed.kernel):
         return None if target is None else analysed.reporting
-    key = (analysed.identity, analysed.places, target.framework, analysed.debug)
-    return _reports.get(key, lambda: _reporting_with_texts(analysed, target.framework))
+    key = (analysed.places, target.framework, analysed.debug)
+    made = partial(_reporting_with_texts, analysed, target.framework)
+    return _reports.get(key, made, analysed.identity)
 
 
 def _reporting_with_texts(analysed: Analysed, framework: str) -> Reporting:
@@ -367,9 +367,10 @@ def _check_repeated(analysed: Analysed, arguments: Arguments) -> None:
 
 def check_capabilities(device: Device, analysed: Analysed) -> None:
     """Refuse a kernel that needs what the device does not have."""
-    if _is_refused.get((analysed.identity, device), lambda: _is_refused_by(device, analysed))[0]:
-        key = (analysed.identity, analysed.places, device)
-        capability.refuse(_refusals.get(key, lambda: _find_refusals(device, analysed)))
+    identity = analysed.identity
+    if _is_refused.get(device, lambda: _is_refused_by(device, analysed), identity)[0]:
+        found = partial(_find_refusals, device, analysed)
+        capability.refuse(_refusals.get((analysed.places, device), found, identity))
 
 
 def _is_refused_by(device: Device, analysed: Analysed) -> tuple[bool]:
@@ -405,8 +406,8 @@ def _judged(device: Device, kernel: Kernel, wanted: Sequence[Need]) -> list[capa
 
 def source(device: Device, analysed: Analysed) -> Source:
     """The text that the device compiles; the same object each time."""
-    key = (analysed.identity, analysed.places, device)
-    return _sources.get(key, lambda: _make_source(device, analysed))
+    key = (analysed.places, device)
+    return _sources.get(key, lambda: _make_source(device, analysed), analysed.identity)
 
 
 def _make_source(device: Device, analysed: Analysed) -> Source:

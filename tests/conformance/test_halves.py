@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -188,6 +189,43 @@ def test_halves_become_every_type(half: str, executor: str) -> None:
         expected = np.where(whole < float(info.min), info.min, inside.astype(name))
         expected = np.where(whole >= 2.0 ** (info.bits - (name[0] == "i")), info.max, expected)
         assert np.array_equal(actual, expected.astype(name)), name
+
+
+@sarek.kernel
+def wholes(out, kept, x):
+    i = sarek.global_idx.x
+    if i < len(x):
+        out[i, 0] = int(x[i])
+        out[i, 1] = math.floor(x[i])
+        out[i, 2] = math.ceil(x[i])
+        out[i, 3] = math.trunc(x[i])
+        out[i, 4] = round(x[i])
+        kept[i, 0] = np.floor(x[i])
+        kept[i, 1] = np.ceil(x[i])
+        kept[i, 2] = np.trunc(x[i])
+        kept[i, 3] = np.rint(x[i])
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("half", HALVES)
+def test_every_rounding_to_whole_numbers(half: str, executor: str) -> None:
+    """All patterns: integers saturate, NaN 0; whole numbers that stay halves are exact."""
+    (x,) = some(executor, patterns(half))
+    out, kept = poison((len(x), 5), np.int64), poison((len(x), 4), HALVES[half])
+    launched(executor, wholes, out, kept, x)
+    with np.errstate(invalid="ignore"):
+        wide = x.astype(np.float64)
+        rounded = [np.trunc(wide), np.floor(wide), np.ceil(wide), np.trunc(wide), np.rint(wide)]
+    limits = np.iinfo(np.int64)
+    for column, whole in enumerate(rounded):
+        fits = np.abs(whole) < 2.0**63
+        expected = np.where(fits, whole, 0).astype(np.int64)
+        expected[whole >= 2.0**63], expected[whole < -(2.0**63)] = limits.max, limits.min
+        expected[whole == -(2.0**63)] = limits.min
+        assert np.array_equal(out[:, column], expected), column
+    for column, whole in enumerate(rounded[1:]):
+        actual = np.ascontiguousarray(kept[:, column])
+        assert_same_bits(actual, whole.astype(HALVES[half]), str(column))
 
 
 @sarek.kernel

@@ -416,17 +416,18 @@ def launched(case, name):
     return case, made, given
 
 
-@each_way
 @pytest.mark.parametrize("part", range(PARTS))
 @on_windows
-def test_the_corpus_with_vectors(name, part, enabled):
+def test_the_corpus_with_vectors(name, part):
     """Many kernels in one window give what they give alone, and with none."""
-    window.configure(enabled=enabled)
     cases = [case for case in CASES[part::PARTS] if not case.warps or has_warps(name)]
-    made = [launched(case, name) for case in cases]
-    for case, launch, given in made:
-        for position, expected in enumerate(launch.expected):
-            actual = np.asarray(given[position])
-            if expected is not None:
-                compare(name, case, position, actual, expected)
-    assert bool(window.statistics.deferred) == enabled
+    for enabled in (True, False):  # both of what was compiled once
+        window.configure(enabled=enabled)
+        window.statistics.reset()
+        made = [launched(case, name) for case in cases]
+        for case, launch, given in made:
+            for position, expected in enumerate(launch.expected):
+                actual = np.asarray(given[position])
+                if expected is not None:
+                    compare(name, case, position, actual, expected)
+        assert bool(window.statistics.deferred) == enabled

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
+ENDS = ("gfx90a", "gfx1201")  # of them, by age
 _NAMES = ("clang-19", "clang-20", "clang-21", "clang-22")  # gfx1201 is known since 19
 _OPTIONS = """
     -x hip --cuda-device-only -nogpulib -nogpuinc -D__HIPCC_RTC__ -fdeclspec -w -O1 -S

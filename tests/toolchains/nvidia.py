@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 TARGETS = ("sm_75", "sm_80", "sm_90a", "sm_100")
+ENDS = ("sm_75", "sm_100")  # of them, by age
 EXACT = ("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
 QUICK = "--Ofast-compile=max"  # what is asked is whether it compiles
 

@@ -12,6 +12,7 @@ import pytest
 
 import sarek_numba as sarek
 from sarek_numba.errors import LaunchFailed, SourceCompilationError
+from tests.conformance.conftest import DECLARED, FOLDER, is_wanted
 from tests.executors import check, run
 from tests.kernels import elementwise, memory
 from tests.kernels.case import Launch
@@ -145,3 +146,14 @@ def test_systems_that_harden_programs(options):
         pytest.skip("the C library here has no such check")
     else:
         assert "longjmp" in done.stderr
+
+
+def test_what_a_shim_runs_is_declared():
+    """The rule names shims and modules that exist, the corpus among them; CUDA's runs all."""
+    assert set(DECLARED) == set(shim.LANGUAGES) - {CUDA}
+    for modules in DECLARED.values():
+        assert "test_corpus" in modules
+        assert all((FOLDER / f"{module}.py").exists() for module in modules)
+    assert is_wanted("test_arrays", [CUDA, np.float32(1), "native"])
+    assert is_wanted("test_corpus", ["shim:hip", 3])
+    assert not is_wanted("test_arrays", [3, "shim:metal"])

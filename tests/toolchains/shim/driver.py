@@ -15,6 +15,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from sarek_cuda import dialect as cuda
 from sarek_hip import dialect as hip
@@ -245,7 +246,7 @@ class ShimDriver:
         self.language = LANGUAGES[name]
         self.target: Target | None = self.language.target
         self.record = _record(name, self.language)
-        self._programs: dict[Any, ShimProgram] = {}
+        self._programs: WeakValueDictionary[Any, ShimProgram] = WeakValueDictionary()
 
     def prepare(self, kernel: Kernel) -> ShimProgram:
         """See `sarek_numba.runtime.device.Driver`; kernels of equal text share a program."""
