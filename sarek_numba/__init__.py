@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sarek_numba import accept, execute, policy, stdlib
+    from sarek_numba import accept, execute, policy, realize, stdlib
     from sarek_numba.dispatcher import kernel
     from sarek_numba.errors import (
         ArgumentCountError,
@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     from sarek_numba.frontend.texts import inline_source
     from sarek_numba.frontend.variants import variant
     from sarek_numba.profiling import profile
+    from sarek_numba.realize.captures import capture
     from sarek_numba.runtime.cache import clear_launch_cache
     from sarek_numba.runtime.registry import Device, device, devices, use_device
     from sarek_numba.stdlib import block
@@ -186,6 +187,9 @@ _NAMES = {
     "sarek_numba.profiling": """
         profile
     """,
+    "sarek_numba.realize.captures": """
+        capture
+    """,
     "sarek_numba.errors": """
         ArgumentCountError ArgumentTypeError ArithmeticFault AssertionFailed BackendError
         BarrierDivergence CapabilityError CompileError CompileWarning ConstantOverflow DataRace
@@ -205,6 +209,7 @@ _MODULES = {
     "execute": "sarek_numba.execute",
     "math": "sarek_numba.frontend.mathematics",
     "policy": "sarek_numba.policy",
+    "realize": "sarek_numba.realize",
     "stdlib": "sarek_numba.stdlib",
 }
 
@@ -267,6 +272,7 @@ __all__ = [
     "block_dim",
     "block_idx",
     "bool_",
+    "capture",
     "clear_launch_cache",
     "compare",
     "complex64",
@@ -305,6 +311,7 @@ __all__ = [
     "ones",
     "policy",
     "profile",
+    "realize",
     "record",
     "register_intrinsic",
     "register_type",

@@ -36,7 +36,7 @@ from sarek_numba.ir.nodes import Kernel
 from sarek_numba.ir.types import ArrayInfo, Pair, Record, Scalar
 from sarek_numba.runtime import compiled as compiling
 from sarek_numba.runtime import launch as launching
-from sarek_numba.runtime import telemetry
+from sarek_numba.runtime import recorders, telemetry
 from sarek_numba.runtime.annotations import read_annotation, stated_of
 from sarek_numba.runtime.arguments import (
     Kind,
@@ -167,7 +167,7 @@ class ForAll:
     def __call__(self, *arguments: Any, **named: Any) -> None:
         kernel = self.kernel
         threads, *others = dimensions(kernel.__name__, "block", self.block)
-        blocks = max(1, -(-self.count // (threads * others[0] * others[1])))
+        blocks = -(-self.count // (threads * others[0] * others[1])) if self.count else 1
         if self.count:
             kernel._configured(blocks, self.block)(*arguments, **named)
             return
@@ -286,6 +286,8 @@ class Dispatcher:
         launching.check(target, analysed, arguments, shared_bytes)
         if run:
             launching.launch(target, analysed, arguments, grid, block, shared_bytes, stream)
+            if recorders.current.get() is not None:
+                return
             if stream is None or stream.runs_at_once:
                 note_vectors(target, values, analysed)
             if configuration.learns(target):

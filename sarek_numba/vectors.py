@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sarek_numba.runtime import recorders
 from sarek_numba.runtime.dlpack.driver import array_on_host
 from sarek_numba.runtime.pinning import Pinned
 from sarek_numba.runtime.soa import SoAVector, soa_of
@@ -77,6 +78,9 @@ def full(
     """A vector in which every element is `value`, whose type decides if `dtype` does not."""
     made = empty_vector(shape, np.asarray(value).dtype if dtype is None else dtype, pinned)
     made._array[...] = value
+    recorder = recorders.current.get()
+    if recorder is not None:
+        recorder.filled(made, value)
     return made
 
 

@@ -103,6 +103,13 @@ def canonical_text(kernel: Kernel) -> str:
         return Printer(kernel, numbers=numbers).kernel(kernel, name="_")
 
 
+def nameless_text(kernel: Kernel) -> str:
+    """`canonical_text` without the names of variables: equal if kernels do the same alike."""
+    numbers = {var.id: number for number, var in enumerate(all_vars(kernel))}
+    with deep_recursion():
+        return _Nameless(kernel, numbers=numbers).kernel(kernel, name="_")
+
+
 def _with_carets(marked: str) -> str:
     """Each marked stretch replaced by its text, with carets on a line of their own below."""
     lines: list[str] = []
@@ -405,3 +412,13 @@ def _config(config: CoopmatConfig) -> str:
     types = ", ".join(SCALAR_NAMES[scalar] for scalar in scalars)
     saturating = str(config.saturating).lower()
     return f"config({size}, {types}, {saturating}, {json.dumps(config.scope)})"
+
+
+class _Nameless(Printer):
+    """Prints variables by their numbers alone."""
+
+    def use(self, var: Var) -> str:
+        return f"#{self.number(var)}"
+
+    def declare(self, var: Var, mutable: bool = False) -> str:
+        return f"{self.use(var)}{'!' * (var.mutable is not mutable)}: {type_text(var.type)}"

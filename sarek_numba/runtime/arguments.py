@@ -118,6 +118,7 @@ class Arguments:
     storages: Mapping[int, Storage] = field(default_factory=dict)
     columns: Mapping[int, Columns] = field(default_factory=dict)
     foreign: Mapping[int, Foreign] = field(default_factory=dict)  # by position among the values
+    given: tuple[Any, ...] = ()  # by the user
 
     def placement(self, position: int) -> Placement:
         """The placement of the array at a position among the values; that of records in columns
@@ -213,8 +214,9 @@ def describe(
         if placement.layout != info.layout:
             kinds[position] = replace(info, layout=placement.layout)
     return Arguments(
-        tuple(kinds), tuple(plain), tuple(positions), arrangement, storages, columns, foreign
-    )
+        tuple(kinds), tuple(plain), tuple(positions), arrangement, storages, columns, foreign,
+        tuple(values),
+    )  # fmt: skip
 
 
 # --- kinds ----------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def _size(kernel: str, what: str, given: Any, axis: Any) -> int:
         raise InvalidDimensions(
             f"kernel '{kernel}': {what} {given!r} has an axis of {axis}; each must be at least 1"
         )
-    return int(axis)
+    return axis if isinstance(axis, int) else int(axis)  # a symbolic one stays what it is
 
 
 def problem_size(kernel: str, given: Any) -> int:
@@ -57,7 +57,7 @@ def problem_size(kernel: str, given: Any) -> int:
         raise InvalidDimensions(
             f"kernel '{kernel}': forall takes an int of at least 0, not {given!r}"
         )
-    return int(given)
+    return given if isinstance(given, int) else int(given)
 
 
 def shared_size(kernel: str, given: Any) -> int:

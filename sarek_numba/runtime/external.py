@@ -23,7 +23,7 @@ from sarek_numba.errors import (
     LengthOverflow,
     UnsupportedLanguage,
 )
-from sarek_numba.runtime import telemetry
+from sarek_numba.runtime import recorders, telemetry
 from sarek_numba.runtime.arguments import Arguments, describe
 from sarek_numba.runtime.cache import Memo, count
 from sarek_numba.runtime.clock import Clock
@@ -99,6 +99,10 @@ def run_source(
     stream: Stream | None = None,
 ) -> None:
     """Check, compile and launch; see `sarek_numba.execute.run_source`."""
+    recorders.refuse(
+        f"kernel '{name}' of a source in {language.name} is launched",
+        "a capture takes kernels of @sarek.kernel and Sarek IR",
+    )
     telemetry.begin()
     externals = target.driver.externals
     if externals is None or language not in externals.languages:

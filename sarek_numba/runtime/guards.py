@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sarek_numba import policy, settings
-from sarek_numba.runtime import cache, registry, telemetry
+from sarek_numba.runtime import cache, recorders, registry, telemetry
 from sarek_numba.runtime.plans import ABSENT, Guard, Place
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def guards_of(captures: Iterable[Captured], driver: Any) -> tuple[Guard, ...] | 
         _context(registry.current_device),
         _context(settings.simulated_width),
         _context(policy.surrounding),
+        _context(recorders.current),
         _item(vars(policy), "process_grants"),
         _item(vars(telemetry), "listeners"),
         _item(vars(cache), "generation"),

@@ -57,16 +57,16 @@ def launch_ir(
     """Check everything, then launch: the native function of the IR where the device calls those."""
     telemetry.begin()
     name = kernel.name
-    wanted = _arguments_of(kernel)
+    wanted = arguments_of(kernel)
     if len(values) != len(wanted):
         raise ArgumentCountError(
             f"kernel '{name}' takes {len(wanted)} arguments, and {len(values)} are given"
         )
-    names = [_name(params) for params in wanted]
+    names = [name_of(params) for params in wanted]
     arguments = describe(name, names, values, (None,) * len(values))
     target = placed(name, names, arguments.foreign, target)
     for params, label, kind, value in zip(wanted, names, arguments.kinds, values, strict=True):
-        _check(name, label, params, kind, value)
+        check_argument(name, label, params, kind, value)
     blocks, threads = dimensions(name, "grid", grid), dimensions(name, "block", block)
     shared = shared_size(name, shared_bytes)
     check_limits(name, blocks, threads, target.record)
@@ -89,7 +89,7 @@ def _analyse(kernel: Kernel, names: Sequence[str]) -> launching.Analysed:
     return launching.analyse(kernel, names)
 
 
-def _arguments_of(kernel: Kernel) -> list[list[ParamDecl]]:
+def arguments_of(kernel: Kernel) -> list[list[ParamDecl]]:
     """The parameters that each of the user's arguments fills by itself."""
     found: dict[int, list[ParamDecl]] = {}
     count = 0
@@ -103,11 +103,14 @@ def _arguments_of(kernel: Kernel) -> list[list[ParamDecl]]:
     return [found.get(position, []) for position in range(count)]
 
 
-def _name(params: Sequence[ParamDecl]) -> str:
+def name_of(params: Sequence[ParamDecl]) -> str:
+    """The name of the user's argument that fills some parameters."""
     return params[0].var.name.partition(".")[0] if params else "an argument that nothing reads"
 
 
-def _check(kernel: str, name: str, params: Sequence[ParamDecl], kind: Kind, value: Any) -> None:
+def check_argument(
+    kernel: str, name: str, params: Sequence[ParamDecl], kind: Kind, value: Any
+) -> None:
     """Whether an argument is exactly what its parameters are; ArgumentTypeError if not."""
     if not params:
         return

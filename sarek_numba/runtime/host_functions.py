@@ -25,7 +25,7 @@ from sarek_numba.ir.native import (
 )
 from sarek_numba.ir.nodes import ParamDecl
 from sarek_numba.ir.types import ArrayInfo, Scalar
-from sarek_numba.runtime import telemetry
+from sarek_numba.runtime import recorders, telemetry
 from sarek_numba.runtime.arguments import Arguments, Kind, PythonNumber, describe, in_words
 from sarek_numba.runtime.cache import count
 from sarek_numba.runtime.clock import Clock
@@ -117,6 +117,7 @@ def call(
     written: Set[int],
 ) -> None:
     """Call a function with checked arguments; `read`, `written` are places among the arrays."""
+    recorders.refuse(f"host function '{name}' is called", "call it outside of the block")
     arrays = [arguments.values[position] for position in arguments.arrays]
     clock = Clock(target.driver, arrays) if telemetry.is_measuring() else None
     with _regions(arguments, arrays, read, written) as regions:

@@ -32,7 +32,7 @@ from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.ir.warps import has_meetings, uses_warps
 from sarek_numba.passes import optimise
 from sarek_numba.passes.report import Reporting, reporting
-from sarek_numba.runtime import disk, promised, report, telemetry
+from sarek_numba.runtime import disk, promised, recorders, report, telemetry
 from sarek_numba.runtime.arguments import Arguments, Filler, fillers
 from sarek_numba.runtime.cache import Identity, Memo, count, identity_of
 from sarek_numba.runtime.clock import Clock, warn_of_copies
@@ -178,10 +178,14 @@ def launch(
 ) -> None:
     """Run a checked kernel; when this returns, what it wrote is in the arrays.
 
-    What it wrote to vectors is there when somebody looks.
+    What it wrote to vectors is there when somebody looks. A recorder takes it down instead.
 
     Raises BackendError, OracleError.
     """
+    recorder = recorders.current.get()
+    if recorder is not None:
+        recorder.launched(device, analysed, arguments, grid, block, shared_bytes)
+        return
     prepared = _prepared_on(device, analysed)
     program = prepared.program
     check_shared(analysed.kernel.name, program.static_shared_bytes, shared_bytes, device.record)

@@ -369,13 +369,17 @@ def _memory(region: Region, arrays: Sequence[AnyArray], is_written: bool) -> Byt
     return copy_bytes
 
 
+def host_bytes(start: int, size: int, read_only: bool, owners: Sequence[AnyArray]) -> Bytes:
+    """Bytes of host memory from an address on, which keep arrays alive."""
+    if not size:
+        return np.empty(0, np.uint8)
+    return np.asarray(_HostBytes(start, size, read_only, owners))
+
+
 def own_bytes(region: Region, arrays: Sequence[AnyArray], writable: bool) -> Bytes:
     """The host memory of a region itself, as bytes that keep the arrays alive."""
-    if region.start == region.end:
-        return np.empty(0, np.uint8)
     owners = [arrays[member] for member in region.members]
-    size = region.end - region.start
-    return np.asarray(_HostBytes(region.start, size, not writable, owners))
+    return host_bytes(region.start, region.end - region.start, not writable, owners)
 
 
 def _write_back(region: Region, arrays: Sequence[AnyArray], memory: Bytes) -> None:

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from sarek_numba.runtime import recorders
 from sarek_numba.runtime.cache import count
 from sarek_numba.runtime.device import Bytes, DeviceMemory
 from sarek_numba.runtime.extents import Extents
@@ -96,7 +97,8 @@ class Storage:
     # --- the host ---------------------------------------------------------------------------------
 
     def fetch(self, first: int, last: int) -> None:
-        """Make bytes current on the host."""
+        """Make bytes current on the host. Raises GraphError inside a capture."""
+        recorders.refuse_host_read()
         with self.lock:
             self.settle(first, last, "host read", written=False)
             for start, end in self._on_host.missing(first, last):
@@ -224,6 +226,20 @@ class Storage:
                     copy.current.remove(first, last)
             self._on_host.remove(first, last)
             self._copies[memory].current.add(first, last)
+
+    def places(self) -> list[DeviceMemory]:
+        """The memory of the devices that have a copy."""
+        with self.lock:
+            return list(self._copies)
+
+    def hold(self, memory: DeviceMemory, first: int, last: int) -> Any:
+        """The buffer in a device's memory, of which bytes are about to be written there, all of
+        them: they are not brought. Waits for the work that uses them.
+        """
+        with self.lock:
+            self.settle(first, last, "transfer", written=True)
+            self.send(memory, first, first)
+            return self._copies[memory].buffer
 
     def held(self, memory: DeviceMemory) -> Any:
         """The buffer in a device's memory, or None."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sarek_numba.errors import ReadOnlyWrite
+from sarek_numba.runtime import recorders
 from sarek_numba.runtime.dlpack.driver import exported
 from sarek_numba.runtime.interchange import cuda_array_interface
 from sarek_numba.runtime.memory import AnyArray, address, extent
@@ -134,6 +135,10 @@ class Vector(Readable):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable()
+        recorder = recorders.current.get()
+        if recorder is not None:
+            self._record_write(recorder, index, value)
+            return
         target = self._array[index] if is_advanced(index) else self._array[as_part(index)]
         changed = self._array if is_advanced(index) else target
         with self._storage.lock:
@@ -144,6 +149,22 @@ class Vector(Readable):
             self._array[index] = given
             self._storage.wrote(*self._span(changed))
 
+    def _record_write(self, recorder: recorders.Recorder, index: Any, value: Any) -> None:
+        """Have a write to elements take place later. Raises GraphError."""
+        if is_advanced(index):
+            recorders.refuse("an index array says where a vector is written", "write to a slice")
+        target = self._like(self._array[as_part(index)])
+        if not isinstance(value, Vector):
+            if np.ndim(value) == 0:
+                recorder.filled(target, value)
+            else:
+                recorder.copied(target, np.array(np.broadcast_to(value, target.shape), self.dtype))
+        elif (value.shape, value.dtype) == (target.shape, target.dtype):
+            recorder.copied(target, value)
+        else:
+            what = f"{target.dtype}{list(target.shape)} is set to {value.dtype}{list(value.shape)}"
+            recorders.refuse(what, "copy elements of one type and shape, or launch a kernel")
+
     @contextmanager
     def host(self) -> Iterator[AnyArray]:
         """The elements as a writable array of NumPy. Afterwards the host's are the newest.
@@ -151,6 +172,7 @@ class Vector(Readable):
         The array is for the body of `with` alone.
         """
         self._check_writable()
+        recorders.refuse_host_read()
         with self._storage.lock:
             self._storage.claim(*self._span(self._array))
             try:
@@ -186,7 +208,11 @@ class Vector(Readable):
     def copy(self) -> Vector:
         """A vector of its own memory, of the same elements, C-contiguous."""
         made = empty_vector(self.shape, self.dtype)
-        made._array[...] = self._fetch(self._array)
+        recorder = recorders.current.get()
+        if recorder is not None:
+            recorder.copied(made, self)
+        else:
+            made._array[...] = self._fetch(self._array)
         return made
 
     def fill(self, value: Any) -> None:
@@ -202,6 +228,8 @@ class Vector(Readable):
     def to(self, which: str | Device | None = None) -> Vector:
         """Bring the elements to a device now, before a launch needs them; gives the vector."""
         memory = device(which).driver.memory
+        if recorders.current.get() is not None:
+            return self  # a replay brings what it needs
         if memory is None:
             self._fetch(self._array)
         else:
@@ -294,7 +322,11 @@ def empty_vector(shape: Any, dtype: npt.DTypeLike, pinned: Pinned = False) -> Ve
     count = int(np.prod(shape, dtype=object)) if np.ndim(shape) else int(shape)
     storage = storage_of_size(count * kind.itemsize, pinned)
     array = storage.host.view(kind).reshape(shape) if count else np.empty(shape, kind)
-    return Vector(storage, array)
+    made = Vector(storage, array)
+    recorder = recorders.current.get()
+    if recorder is not None:
+        recorder.allocated(made)
+    return made
 
 
 def vector_of(array: AnyArray, pinned: Pinned = False) -> Vector:
@@ -305,6 +337,9 @@ def vector_of(array: AnyArray, pinned: Pinned = False) -> Vector:
     if order == "F":
         made = made.T
     made._array[...] = array
+    recorder = recorders.current.get()
+    if recorder is not None:
+        recorder.copied(made, np.array(array))
     return made
 
 

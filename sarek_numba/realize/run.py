@@ -1,0 +1,140 @@
+"""Run a schedule: `run_linear`.
+
+Calls are done in order. A call of the custom function "graph" records its schedule when it first
+runs with some `Buffers`, and replays it after: of what it does only that is looked at again which
+depends on an input, a variable or a seeded buffer that is another one now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sarek_numba.errors import InvalidArgument
+from sarek_numba.realize.buffers import Buffers, ExecContext
+from sarek_numba.realize.call_list import CALL_LIST, do_step
+from sarek_numba.realize.compile import ToProgram, compile_linear
+from sarek_numba.realize.data import Call, CustomCall, Linear, SliceCall
+from sarek_numba.realize.steps import Inputs, inputs_of, same_key, steps_of
+from sarek_numba.runtime import telemetry
+from sarek_numba.runtime.graphs import Graph, RecordsGraphs, Step, dependencies
+from sarek_numba.runtime.registry import Device, device
+
+
+@dataclass(slots=True)
+class GraphStatistics:
+    """How often graphs were launched, recordings included, since the program began."""
+
+    launches: int = 0
+
+
+statistics = GraphStatistics()
+
+
+def run_linear(
+    which: str | Device | None,
+    linear: Linear,
+    binding: Buffers | None = None,
+    var_vals: Mapping[str, Any] | None = None,
+    inputs: Sequence[Any] = (),
+    jit: bool = False,
+    wait: bool = False,
+    to_program: ToProgram | None = None,
+) -> Buffers:
+    """Do the calls of a schedule in order on a device; gives the buffers that it ran with.
+
+    Kernels are compiled first, by `to_program` if that is given, unless `jit` says that they are.
+    With `wait`, and where SAREK_DEBUG is 2 or more, each call is waited for. Raises InvalidArgument
+    as `resolve_buffer` does, for a kernel that is not compiled, an unknown custom function, and a
+    variable without a value; LaunchError, CapabilityError, BackendError, OracleError.
+    """
+    target = device(which)
+    buffers = Buffers() if binding is None else binding
+    wait = wait or telemetry.level("execute") >= telemetry.TIMES
+    context = ExecContext(dict(var_vals or {}), tuple(inputs), jit, wait)
+    ready = linear if jit else _compiled(target, linear, buffers, to_program)
+    for call in ready:
+        _run(target, call, buffers, context)
+    return buffers
+
+
+def _compiled(
+    target: Device, linear: Linear, buffers: Buffers, to_program: ToProgram | None
+) -> Linear:
+    """The schedule compiled, once for these buffers: the graphs in it are the same objects."""
+    key = "compiled", id(linear), target, to_program
+    if key not in buffers.recorded:
+        buffers.recorded[key] = linear, compile_linear(target, linear, to_program)
+    made: Linear = buffers.recorded[key][1]
+    return made
+
+
+def _run(target: Device, call: Call, buffers: Buffers, context: ExecContext) -> None:
+    if isinstance(call, CustomCall) and call.name == "graph":
+        _run_graph(target, call, buffers, context)
+    else:
+        for step in steps_of(target, call, buffers, context):
+            do_step(step)
+    if context.wait:
+        target.synchronize()
+
+
+# --- graphs ---------------------------------------------------------------------------------------
+
+
+class _Recorded:
+    """A graph, and what each of its calls was made of when it was recorded or last changed."""
+
+    def __init__(
+        self, target: Device, call: CustomCall, linear: Linear, buffers: Buffers,
+        context: ExecContext,
+    ) -> None:  # fmt: skip
+        self.call = call  # kept, so that no other has its identity
+        self.target = target
+        self.calls = linear.calls
+        self._inputs: list[Inputs] = []
+        self._keys: list[tuple[Any, ...]] = []
+        groups = []
+        for each in self.calls:
+            groups.append(steps_of(target, each, buffers, context))
+            self._inputs.append(inputs_of(each, context))
+            self._keys.append(self._inputs[-1].key(buffers, context))
+        self.behind = dependencies(groups)
+        driver = target.driver
+        own = isinstance(driver, RecordsGraphs) and all(
+            step.device is target for group in groups for step in group
+        )
+        recorder = driver.recorder if own and isinstance(driver, RecordsGraphs) else CALL_LIST
+        self.graph: Graph = recorder.record(groups, self.behind)
+
+    def changed(self, buffers: Buffers, context: ExecContext) -> dict[int, tuple[Step, ...]]:
+        """The steps of the calls whose inputs are others now. Raises InvalidArgument."""
+        found: dict[int, tuple[Step, ...]] = {}
+        fresh: dict[int, tuple[Any, ...]] = {}
+        for number, (call, inputs) in enumerate(zip(self.calls, self._inputs, strict=True)):
+            key = inputs.key(buffers, context)
+            if same_key(key, self._keys[number]):
+                continue
+            steps = steps_of(self.target, call, buffers, context)
+            fresh[number] = key
+            if not isinstance(call, SliceCall):
+                found[number] = steps
+        for number, key in fresh.items():  # all of it was right
+            self._keys[number] = key
+        return found
+
+
+def _run_graph(target: Device, call: CustomCall, buffers: Buffers, context: ExecContext) -> None:
+    if call.linear is None:
+        raise InvalidArgument("custom function 'graph' has no schedule to record")
+    key = "graph", id(call), target
+    recorded: _Recorded | None = buffers.recorded.get(key)
+    changed: Mapping[int, Sequence[Step]] = {}
+    if recorded is None:
+        recorded = _Recorded(target, call, call.linear, buffers, context)
+        buffers.recorded[key] = recorded
+    else:
+        changed = recorded.changed(buffers, context)
+    statistics.launches += 1
+    recorded.graph.replay(changed, context.wait)

@@ -1,0 +1,65 @@
+"""What takes down what a thread launches, copies and fills, where that is to be done later.
+
+`current` is the recorder of this thread or task, None where things are done at once. A launch is
+checked as any launch, then given to the recorder instead of the device. What cannot be taken down,
+as a read on the host, is refused: the host would see what is not computed yet.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sarek_numba.errors import GraphError
+
+if TYPE_CHECKING:
+    from sarek_numba.runtime.arguments import Arguments
+    from sarek_numba.runtime.device import Dimensions
+    from sarek_numba.runtime.launch import Analysed
+    from sarek_numba.runtime.registry import Device
+    from sarek_numba.runtime.vector import Vector
+
+
+class Recorder(Protocol):
+    """Takes down what a block of a program does."""
+
+    def launched(
+        self,
+        device: Device,
+        analysed: Analysed,
+        arguments: Arguments,
+        grid: Dimensions,
+        block: Dimensions,
+        shared_bytes: int,
+    ) -> None:
+        """A launch that is checked. Raises GraphError for arguments that cannot be taken down."""
+        ...
+
+    def copied(self, destination: Vector, source: Any) -> None:
+        """Elements are copied to as many others, from a vector, or from an array that stays so."""
+        ...
+
+    def filled(self, destination: Vector, value: Any) -> None:
+        """All elements become a number, or a record."""
+        ...
+
+    def allocated(self, vector: Vector) -> None:
+        """A vector of new memory."""
+        ...
+
+
+current: ContextVar[Recorder | None] = ContextVar("sarek_recorder", default=None)
+
+
+def refuse(what: str, hint: str) -> None:
+    """Raise GraphError where a recorder cannot take down what is about to be done."""
+    if current.get() is not None:
+        raise GraphError(f"{what} inside a capture\n  hint: {hint}")
+
+
+def refuse_host_read() -> None:
+    """Raise GraphError where the host is about to read a vector."""
+    refuse(
+        "the host reads a vector, whose elements are not computed before the graph is replayed,",
+        "read it after g.replay(), outside of `with sarek.capture()`",
+    )
