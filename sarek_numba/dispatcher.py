@@ -49,6 +49,7 @@ from sarek_numba.runtime.arguments import (
     record_argument,
 )
 from sarek_numba.runtime.attempts import attempt_of, note_vectors
+from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.dimensions import (
     check_limits,
     check_most_threads,
@@ -155,7 +156,10 @@ class Configuration:
 
 
 class ForAll:
-    """`k.forall(n, block)`: as many blocks as n threads take; none at all if n is 0."""
+    """`k.forall(n, block)`: as many blocks as n threads take; none at all if n is 0.
+
+    The block "auto" is the fastest one, which is searched when it is not known yet.
+    """
 
     __slots__ = ("block", "count", "kernel")
 
@@ -165,14 +169,18 @@ class ForAll:
         self.block = block
 
     def __call__(self, *arguments: Any, **named: Any) -> None:
-        kernel = self.kernel
-        threads, *others = dimensions(kernel.__name__, "block", self.block)
+        kernel, block = self.kernel, self.block
+        if block == "auto" and self.count:
+            block = kernel._fastest_block(self.count, kernel.signature.bind(arguments, named))
+        elif block == "auto":
+            block = 1
+        threads, *others = dimensions(kernel.__name__, "block", block)
         blocks = -(-self.count // (threads * others[0] * others[1])) if self.count else 1
         if self.count:
-            kernel._configured(blocks, self.block)(*arguments, **named)
+            kernel._configured(blocks, block)(*arguments, **named)
             return
         values = kernel.signature.bind(arguments, named)
-        kernel._launch(Configuration(kernel, blocks, self.block), values, run=False)
+        kernel._launch(Configuration(kernel, blocks, block), values, run=False)
 
 
 class Dispatcher:
@@ -253,8 +261,27 @@ class Dispatcher:
         self._configured(grid, block, stream, shared_bytes, device)(*arguments, **named)
 
     def forall(self, n: int, block: Any = 256) -> ForAll:
-        """Launch n threads, rounded up to whole blocks: the kernel must guard itself."""
+        """Launch n threads, rounded up to whole blocks: the kernel must guard itself.
+
+        `block="auto"` searches the fastest block at the first launch of such a size, with copies of
+        what the kernel writes; see `sarek.realize.optimize_local_size`.
+        """
         return ForAll(self, problem_size(self.__name__, n), block)
+
+    def _fastest_block(self, count: int, values: Sequence[Any]) -> Dimensions:
+        """The block that so many threads run fastest with, guarded as `forall` asks."""
+        from sarek_numba.realize.local_size import optimize_local_size
+        from sarek_numba.realize.programs import Program
+
+        name, names = self.__name__, self.signature.names
+        arguments = describe(name, names, values, self._stated)
+        target = placed(name, names, arguments.foreign, None)
+        width = target.record.limits.warp_width_for(settings.warp_width())
+        fast = self._fast_grants(target)
+        program = Program(target, self._specialise(arguments.kinds, 32, width, fast=fast))
+        return optimize_local_size(
+            target, program, count, values, guarded=True, most_threads=self.hints.max_threads
+        )
 
     def _launch(
         self,

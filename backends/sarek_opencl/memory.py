@@ -172,6 +172,23 @@ class OpenCLMemory:
             if handle is None:
                 done.wait()
 
+    def transfers_from(self, source: Any) -> bool:
+        """Whether bytes come from other memory without the host: that of the same context."""
+        return isinstance(source, OpenCLMemory) and source._owner.context == self._owner.context
+
+    def transfer(self, destination: Held, at: int, source: Held, first: int, size: int) -> None:
+        """Copy bytes between buffers; see `sarek_numba.realize.copies.TransferringMemory`."""
+        cl, owner = driver.load(), self._owner
+        with driver.check("copying a buffer", owner.device, size):
+            cl.enqueue_copy(
+                owner.queue,
+                destination.buffer,
+                source.buffer,
+                byte_count=size,
+                dst_offset=at,
+                src_offset=first,
+            ).wait()
+
     def handle(self, buffer: Held) -> Any:
         """The `pyopencl.Buffer`."""
         return buffer.buffer

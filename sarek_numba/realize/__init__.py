@@ -41,6 +41,7 @@ from sarek_numba.realize.data import (
     View,
     ceiling,
 )
+from sarek_numba.realize.local_size import optimize_local_size
 from sarek_numba.realize.run import run_linear
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "compile_linear",
     "copies",
     "create_linear_with_vars",
+    "optimize_local_size",
     "resolve",
     "resolve_buffer",
     "run_linear",

@@ -141,7 +141,11 @@ def _copied_natively(memory: DeviceMemory | None, destination: Concrete, source:
     first, last = source._span(source._array)
     at, end = destination._span(destination._array)
     for other in source._storage.places():
-        if memory.transfers_from(other) and source._storage.is_current(other, first, last):
+        if (
+            last > first
+            and memory.transfers_from(other)
+            and source._storage.is_current(other, first, last)
+        ):
             held = source._storage.send(other, first, last)
             room = destination._storage.hold(memory, at, end)
             memory.transfer(room, at, held, first, last - first)

@@ -46,6 +46,7 @@ from tests.unit.realize_kit import (
     buffer,
     floats,
     graph,
+    scale,
     scaled,
 )
 
@@ -125,6 +126,22 @@ def test_f05_devices_on_host_memory_copy_there():
     realize.buffer_copy("native", 4 * N, "native", "interpreter")([y, x])
     assert copies.statistics.native == 1
     assert np.array_equal(y, x)
+
+
+def test_f05_a_device_copies_in_its_own_memory():
+    """What a kernel wrote on OpenCL is copied there, and comes to the host when it is read."""
+    x, y = floats(), sarek.zeros(N, np.float32)
+    scale.launch(x, x, N, 2.0, grid=4, block=16, device="opencl")
+    copies.statistics.reset()
+    downloads = sarek.execute.counters.downloads
+    realize.buffer_copy("opencl", 4 * N, "opencl", "opencl")([y, x])
+    assert copies.statistics.native == 1
+    assert sarek.execute.counters.downloads == downloads
+    assert np.array_equal(y, 2 * np.arange(N))
+    part = sarek.zeros(N, np.float32).to("opencl")
+    realize.buffer_copy("opencl", 40, "opencl", "opencl")([part[5:15], x[20:30]])
+    assert copies.statistics.native == 2
+    assert list(part[4:7]) == [0, 40, 42]
 
 
 @pytest.mark.parametrize(
