@@ -52,7 +52,7 @@ class Buffers:
     def __init__(self) -> None:
         self._bound: dict[Buffer, Resolved] = {}
         self._revisions: dict[Buffer, int] = {}
-        self._revision = 0
+        self.changes = 0  # how often a node got another buffer
         self.recorded: dict[Any, Any] = {}  # what `run` made of schedules that ran with this
 
     def __getitem__(self, node: Buffer) -> Resolved:
@@ -78,8 +78,8 @@ class Buffers:
     def bind(self, node: Buffer, buffer: Resolved) -> None:
         """`seed` of what is known to fit."""
         self._bound[node] = buffer
-        self._revision += 1
-        self._revisions[node] = self._revision
+        self.changes += 1
+        self._revisions[node] = self.changes
 
     def revision(self, node: Buffer) -> int:
         """Another number after each `seed` of the node."""
@@ -88,8 +88,8 @@ class Buffers:
     def remove(self, node: Buffer) -> None:
         """Forget a node's buffer. Raises KeyError if it has none."""
         del self._bound[node]
-        self._revision += 1
-        self._revisions[node] = self._revision
+        self.changes += 1
+        self._revisions[node] = self.changes
 
     def clear(self) -> None:
         """Forget all buffers, and all graphs that were recorded with them."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from sarek_numba.display import table
 from sarek_numba.errors import GraphError
+from sarek_numba.realize import picture
 from sarek_numba.realize.buffers import Buffers, ExecContext
 from sarek_numba.realize.data import (
     NODES,
@@ -49,6 +50,7 @@ class Capturer(Protocol):
 
 
 capturing: list[Capturer] = []
+_HEADS = ("what", "name", "of")
 _entering = threading.Lock()
 
 
@@ -313,7 +315,13 @@ class CapturedGraph:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return table(("call", "what", "arguments", "behind"), self.rows())
+        return picture.svg(self.rows()) + table(_HEADS, self._input_rows())
+
+    def _input_rows(self) -> list[tuple[str, str, str]]:
+        rows = [("input", name, str(wanted)) for name, wanted in self.inputs.items()]
+        return rows + [
+            ("variable", str(v), f"from {v.min} to {v.max}") for v in self.variables.values()
+        ]
 
 
 def _title(call: Call) -> str:

@@ -59,7 +59,7 @@ def candidates(
         whole = 1 << max(0, size - 1).bit_length()
         sides.append([p for p in powers if (p <= whole if guarded else size % p == 0)])
     found = [block for block in product(*sides) if np.prod(block) <= min(most_threads, LARGEST)]
-    return sorted(found, key=lambda block: (int(np.prod(block)), block))  # type: ignore[return-value]  # of three sides
+    return sorted(found, key=lambda block: (int(np.prod(block)), block))
 
 
 def optimize_local_size(

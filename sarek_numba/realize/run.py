@@ -106,10 +106,18 @@ class _Recorded:
             step.device is target for group in groups for step in group
         )
         recorder = driver.recorder if own and isinstance(driver, RecordsGraphs) else CALL_LIST
+        self._last = self._state(buffers, context)
         self.graph: Graph = recorder.record(groups, self.behind)
+
+    @staticmethod
+    def _state(buffers: Buffers, context: ExecContext) -> tuple[Any, ...]:
+        """The same as long as nothing that steps are made of is another one."""
+        return (buffers.changes, *context.inputs, *context.var_vals, *context.var_vals.values())
 
     def changed(self, buffers: Buffers, context: ExecContext) -> dict[int, tuple[Step, ...]]:
         """The steps of the calls whose inputs are others now. Raises InvalidArgument."""
+        if same_key(self._state(buffers, context), self._last):
+            return {}
         found: dict[int, tuple[Step, ...]] = {}
         fresh: dict[int, tuple[Any, ...]] = {}
         for number, (call, inputs) in enumerate(zip(self.calls, self._inputs, strict=True)):
@@ -122,6 +130,7 @@ class _Recorded:
                 found[number] = steps
         for number, key in fresh.items():  # all of it was right
             self._keys[number] = key
+        self._last = self._state(buffers, context)
         return found
 
 

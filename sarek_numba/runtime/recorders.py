@@ -8,42 +8,39 @@ as a read on the host, is refused: the host would see what is not computed yet.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from sarek_numba.errors import GraphError
 
-if TYPE_CHECKING:
-    from sarek_numba.runtime.arguments import Arguments
-    from sarek_numba.runtime.device import Dimensions
-    from sarek_numba.runtime.launch import Analysed
-    from sarek_numba.runtime.registry import Device
-    from sarek_numba.runtime.vector import Vector
-
 
 class Recorder(Protocol):
-    """Takes down what a block of a program does."""
+    """Takes down what a block of a program does.
+
+    Storages know of it, so it names no types of what stands on them: `Device`, `Analysed`,
+    `Arguments`, `Vector`.
+    """
 
     def launched(
         self,
-        device: Device,
-        analysed: Analysed,
-        arguments: Arguments,
-        grid: Dimensions,
-        block: Dimensions,
+        device: Any,
+        analysed: Any,
+        arguments: Any,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
         shared_bytes: int,
     ) -> None:
         """A launch that is checked. Raises GraphError for arguments that cannot be taken down."""
         ...
 
-    def copied(self, destination: Vector, source: Any) -> None:
+    def copied(self, destination: Any, source: Any) -> None:
         """Elements are copied to as many others, from a vector, or from an array that stays so."""
         ...
 
-    def filled(self, destination: Vector, value: Any) -> None:
+    def filled(self, destination: Any, value: Any) -> None:
         """All elements become a number, or a record."""
         ...
 
-    def allocated(self, vector: Vector) -> None:
+    def allocated(self, vector: Any) -> None:
         """A vector of new memory."""
         ...
 

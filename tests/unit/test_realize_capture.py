@@ -6,6 +6,7 @@ import gc
 import threading
 import weakref
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -312,7 +313,17 @@ def test_graphs_show_themselves():
         "  0: scale[(n // 16), 16](buffer 0, x, n, 2.0)\n"
         "  1: copy(destination, buffer 0) behind 0"
     )
-    assert "<td>copy</td>" in g._repr_html_()
+    shown = g._repr_html_()
+    picture = ElementTree.fromstring(shown[: shown.index("</svg>") + 6])
+    texts = [each.text for each in picture.iter() if each.tag.endswith("text")]
+    assert texts == [
+        "0: scale[(n // 16), 16]",
+        "buffer 0, x, n, 2.0",
+        "1: copy",
+        "destination, buffer 0",
+    ]
+    assert len([each for each in picture.iter() if each.tag.endswith("path")]) == 1
+    assert "from 1 to 2147483647" in shown
 
 
 # --- what is refused ------------------------------------------------------------------------------
