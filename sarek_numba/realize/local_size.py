@@ -88,7 +88,7 @@ def optimize_local_size(
     limits = target.record.limits
     most = min(limits.threads_per_block, most_threads or LARGEST)
     blocks = candidates(threads, limits.block, most, guarded)
-    key = (program.analysed.identity, target, _size_class(threads), guarded)
+    key = (target, _size_class(threads), guarded)
     if not cached:
         return _search(target, program, threads, buffers, blocks, seed, timer)
     search = _Kept(target, program, threads, guarded)
@@ -100,7 +100,7 @@ def optimize_local_size(
             search.save(found)
         return found
 
-    chosen = _chosen.get(key, choose)
+    chosen = _chosen.get(key, choose, program.analysed.identity)
     if chosen in blocks:
         return chosen
     return _search(target, program, threads, buffers, blocks, seed, timer)  # another size
@@ -124,7 +124,8 @@ class _Kept:
     def _key(self) -> str:
         record = self.device.record
         about = (record.name, record.description, *(x for pair in record.identity for x in pair))
-        content = self.program.analysed.identity
+        identity = self.program.analysed.identity
+        content = identity.content, identity.name
         return disk.key_of(_KIND, content, about, _size_class(self.threads), self.guarded)
 
     def load(self) -> Dimensions | None:
