@@ -88,7 +88,8 @@ def optimize_local_size(
     limits = target.record.limits
     most = min(limits.threads_per_block, most_threads or LARGEST)
     blocks = candidates(threads, limits.block, most, guarded)
-    key = (target, _size_class(threads), guarded)
+    identity = program.analysed.identity
+    key = (identity.content, identity.name, target, _size_class(threads), guarded)
     if not cached:
         return _search(target, program, threads, buffers, blocks, seed, timer)
     search = _Kept(target, program, threads, guarded)
@@ -100,7 +101,7 @@ def optimize_local_size(
             search.save(found)
         return found
 
-    chosen = _chosen.get(key, choose, program.analysed.identity)
+    chosen = _chosen.get(key, choose)
     if chosen in blocks:
         return chosen
     return _search(target, program, threads, buffers, blocks, seed, timer)  # another size
