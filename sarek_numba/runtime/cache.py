@@ -174,6 +174,10 @@ class Memo(Generic[Value]):
             while len(self._values) > MOST_KEPT:
                 del self._values[next(iter(self._values))]
 
+    def __len__(self) -> int:
+        """How many values there are without an identity."""
+        return len(self._values)
+
     def clear(self) -> None:
         """Forget all values but those of identities."""
         self._values = {}
