@@ -50,6 +50,8 @@ class Placement:
 class Bound:
     """The numbers of a product: counts m, n, k and of each batch axis, where the matrices are (A of
     m by k, B of k by n, C of m by n), and the first value of each axis' variable by its id.
+
+    `extents` are the first element and the one past the last of C, A, B and the product's `others`.
     """
 
     m: int
@@ -60,6 +62,7 @@ class Bound:
     b: Placement
     c: Placement
     firsts: tuple[tuple[int, int], ...]
+    extents: tuple[tuple[int, int], ...]
 
 
 def bind(kernel: Kernel, product: Product, launch: Launch) -> Bound | NotAProduct:
@@ -67,9 +70,34 @@ def bind(kernel: Kernel, product: Product, launch: Launch) -> Bound | NotAProduc
 
     `kernel` is the one that the product was found in. Raises KeyError for facts that are missing.
     """
+    found = numbers(kernel, product, launch)
+    return found if isinstance(found, NotAProduct) else aliased(product, found, launch) or found
+
+
+def numbers(kernel: Kernel, product: Product, launch: Launch) -> Bound | NotAProduct:
+    """`bind` without a look at addresses: the same for all launches of equal sizes."""
     binder = _Binder(kernel, product, launch)
     refused = binder.refused()
     return binder.bound() if refused is None else refused
+
+
+def aliased(product: Product, bound: Bound, launch: Launch) -> NotAProduct | None:
+    """Why memory that the result shares with what is read rules a rewrite out; None if none is."""
+    operands = (product.c, product.a, product.b, *product.others)
+    written, *reads = (
+        _addresses(launch.buffers[operand.argument], extent)
+        for operand, extent in zip(operands, bound.extents, strict=True)
+    )
+    for other, read in zip(operands[1:], reads, strict=True):
+        if max(written[0], read[0]) < min(written[1], read[1]):
+            names = (product.c.array.name, other.array.name)
+            return NotAProduct(Reason.ALIAS, names, other.span)
+    return None
+
+
+def _addresses(buffer: tuple[int, int], extent: tuple[int, int]) -> tuple[int, int]:
+    address, size = buffer
+    return address + extent[0] * size, address + extent[1] * size
 
 
 class _Binder:
@@ -112,7 +140,7 @@ class _Binder:
                 return NotAProduct(reason, (name,), need.span)
         if not self._is_injective():
             return NotAProduct(Reason.OVERLAP, span=product.c.span)
-        return self._aliased()
+        return None
 
     def _stays(self, need: Range) -> bool:
         low = high = self._integer(need.offset)
@@ -139,24 +167,14 @@ class _Binder:
             reach += stride * (count - 1)
         return True
 
-    def _aliased(self) -> NotAProduct | None:
-        written = self._bytes(self.product.c)
-        for other in (self.product.a, self.product.b, *self.product.others):
-            read = self._bytes(other)
-            if max(written[0], read[0]) < min(written[1], read[1]):
-                names = (self.product.c.array.name, other.array.name)
-                return NotAProduct(Reason.ALIAS, names, other.span)
-        return None
-
-    def _bytes(self, operand: Operand) -> tuple[int, int]:
-        """The addresses that an operand's elements lie between."""
-        address, size = self.launch.buffers[operand.argument]
+    def _extent(self, operand: Operand) -> tuple[int, int]:
+        """The elements that an operand lies between, the last excluded."""
         low = high = self._integer(operand.index.offset)
         for var, stride in operand.index.strides:
             first, stop = self.spans[var.id]
             ends = [self._integer(stride) * at for at in (first, stop - 1)]
             low, high = low + min(ends), high + max(ends)
-        return address + low * size, address + (high + 1) * size
+        return low, high + 1
 
     # --- numbers ----------------------------------------------------------------------------------
 
@@ -171,6 +189,9 @@ class _Binder:
             b=self._placement(product.b, product.k, product.n),
             c=self._placement(product.c, product.m, product.n),
             firsts=tuple((key, first) for key, (first, _) in self.spans.items()),
+            extents=tuple(
+                self._extent(one) for one in (product.c, product.a, product.b, *product.others)
+            ),
         )
 
     def _placement(self, operand: Operand, rows: Axis, columns: Axis) -> Placement:
@@ -208,4 +229,4 @@ def leaves(kernel: Kernel, launch: Launch) -> Leaf:
     return leaf
 
 
-__all__ = ["Bound", "Launch", "Placement", "bind", "leaves"]
+__all__ = ["Bound", "Launch", "Placement", "aliased", "bind", "leaves", "numbers"]

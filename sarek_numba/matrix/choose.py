@@ -17,7 +17,7 @@ from sarek_numba.capability import DeviceRecord
 from sarek_numba.ir.hash import content_hash
 from sarek_numba.ir.nodes import CoopmatConfig, Kernel
 from sarek_numba.matrix import kinds, testing
-from sarek_numba.matrix.bind import Bound, Launch, bind
+from sarek_numba.matrix.bind import Bound, Launch, aliased, numbers
 from sarek_numba.matrix.lowering import Lowering, lowering_for, missing_accumulation
 from sarek_numba.matrix.product import Product
 from sarek_numba.matrix.reasons import NotAProduct, Reason
@@ -57,6 +57,7 @@ class Plan:
 Choice: TypeAlias = Original | Plan
 
 _found: Memo[Product | NotAProduct] = Memo()
+_sized: dict[tuple[object, ...], tuple[Product, Bound | NotAProduct]] = {}
 _recent: dict[int, tuple[Kernel, Product | NotAProduct]] = {}
 
 
@@ -113,6 +114,18 @@ def _analysed(ir: Kernel) -> Product | NotAProduct:
     return recognise(ir)
 
 
+def _bound(kernel: Kernel, product: Product, launch: Launch) -> Bound | NotAProduct:
+    """`bind`, with the numbers of launches of equal sizes found once."""
+    key = (id(product), launch.grid, launch.block, tuple(launch.values.items()))
+    known = _sized.get(key)
+    if known is None or known[0] is not product:
+        if len(_sized) >= _MOST_KERNELS:
+            _sized.clear()
+        known = _sized[key] = product, numbers(kernel, product, launch)
+    found = known[1]
+    return found if isinstance(found, NotAProduct) else aliased(product, found, launch) or found
+
+
 @dataclass(frozen=True, slots=True)
 class _Request:
     record: DeviceRecord
@@ -154,7 +167,7 @@ class _Request:
         facts = self.launch()
         if facts is None:
             return NotAProduct(Reason.UNKNOWN).text
-        bound = bind(self.kernel, product, facts)
+        bound = _bound(self.kernel, product, facts)
         if isinstance(bound, NotAProduct):
             return str(bound)
         size = bound.m * bound.n * bound.k

@@ -126,6 +126,28 @@ def local_array(c, a, b):
     c[i, j] = part[0]
 
 
+@other(Reason.ELEMENTS, "", operand="complex64")
+def complex_numbers(c, a, b):
+    i, j = sarek.grid(2)
+    t = np.complex64(0)
+    for k in range(a.shape[1]):
+        t += a[i, k] * b[k, j]
+    c[i, j] = t
+
+
+WEIGHTS = np.ones((4, 4), f32)
+
+
+@other(Reason.CONSTANTS, "t +=", "c a")
+def operand_of_constants(c, a):
+    weights = sarek.const.array_like(WEIGHTS)
+    i, j = sarek.grid(2)
+    t = f32(0)
+    for k in range(a.shape[1]):
+        t += a[i, k] * weights[k, j]
+    c[i, j] = t
+
+
 # --- sums -----------------------------------------------------------------------------------------
 
 
@@ -425,6 +447,15 @@ def index_in_whole_and_in_part(c, a, b):
     for k in range(a.shape[1]):
         t += a[i, k] * b[k, j]
     c[i, j] = t + f32(sarek.thread_idx.x)
+
+
+@other(Reason.UNUSED_INDEX, "", "c a b m")
+def index_of_an_operand_alone(c, a, b, m):
+    g, j = sarek.grid(2)
+    t = f32(0)
+    for k in range(a.shape[1]):
+        t += a[g % m, k] * b[k, j]
+    c[g // m, j] = t
 
 
 @other(Reason.RACE, "for k")

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import matrix_kernels as kernels
+import matrix_kernels  # noqa: F401  # has examples
+import matrix_sums  # noqa: F401  # has examples
 import numpy as np
 import pytest
+from matrix_examples import kernel
 from matrix_kit import facts
 
 from sarek_numba import accept, policy
@@ -65,7 +67,7 @@ def launched(case: Case, size: int = 8) -> tuple[Kernel, Any]:
     """The kernel of a case, and what tells the facts of a launch of it."""
     name, operand, result = CASES[case]
     args = [np.zeros((size, size), kind) for kind in (result, operand, operand)]
-    ir: Kernel = getattr(kernels, name).ir(*args)
+    ir: Kernel = kernel(name).ir(*args)
     return ir, lambda: facts(ir, args, (size, size), (1, 1))
 
 
@@ -325,3 +327,28 @@ def test_the_hooks_are_reset() -> None:
     for wrong in (testing.subgroup_width(16), testing.fragment_edge(4)):
         with pytest.raises(ValueError, match="not"), wrong:
             pass
+
+
+def test_launches_of_equal_sizes_are_bound_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their numbers are; whether memory is shared is asked for each."""
+    args = [np.zeros((8, 8), np.int32) for _ in range(3)]
+    ir = kernel("int32_wraps").ir(*args)
+    device = fake("cuda")
+
+    def plan(of: list[Any]) -> Any:
+        known = facts(ir, of, (8, 8), (1, 1))
+        return choose(device=device, ir=ir, launch=lambda: known, explicit=True)
+
+    first = plan(args)
+    assert isinstance(first, Plan)
+    monkeypatch.setattr(choosing, "numbers", unasked)
+    again = plan(args)
+    assert isinstance(again, Plan)
+    assert again.bound is first.bound
+    shared = plan([args[0], args[0], args[2]])
+    assert isinstance(shared, Original)
+    assert "share memory" in shared.reason
+    monkeypatch.undo()
+    smaller = plan([one[:4, :4].copy() for one in args])
+    assert isinstance(smaller, Plan)
+    assert (smaller.bound.m, smaller.bound.k) == (4, 4)
