@@ -260,6 +260,8 @@ class CapturedGraph:
             if name not in self.inputs and name not in self.variables:
                 known_names = ", ".join((*self.inputs, *self.variables)) or "none"
                 raise GraphError(f"the graph has no input '{name}'; its inputs are: {known_names}")
+        for name in given.keys() & self.variables.keys():
+            _check_number(name, self._values[name], given[name])
         chosen = []
         for name, wanted in self.inputs.items():
             value = given.get(name, wanted.captured)
@@ -322,6 +324,14 @@ class CapturedGraph:
         return rows + [
             ("variable", str(v), f"from {v.min} to {v.max}") for v in self.variables.values()
         ]
+
+
+def _check_number(name: str, captured: int | float, value: Any) -> None:
+    """Refuse a number of another kind for a variable. Raises GraphError."""
+    kinds = (int,) if isinstance(captured, int) else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        what = "an int" if isinstance(captured, int) else "a float"
+        raise GraphError(f"variable '{name}' was captured as {what}, and is given {value!r}")
 
 
 def _title(call: Call) -> str:

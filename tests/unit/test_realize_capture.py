@@ -443,6 +443,11 @@ def test_wrong_variables_are_refused():
     g = captured()
     with pytest.raises(InvalidArgument, match="variable 'n' is 0, and goes from 1 to 2147483647"):
         g.replay(n=0)
+    for value in (2.5, "a", True):
+        with pytest.raises(GraphError) as refused:
+            g.replay(n=value)
+        text = f"variable 'n' was captured as an int, and is given {value!r}"
+        assert str(refused.value) == text
     with pytest.raises(GraphError, match="a variable is made inside"):
         g.variable("k", 1)
     with sarek.capture() as g:
