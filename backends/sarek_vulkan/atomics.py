@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sarek_numba.errors import CapabilityError, InvalidIR
-from sarek_numba.ir.nodes import Atomic, AtomicOp
+from sarek_numba.ir.nodes import Atomic, AtomicOp, Coordinate
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_vulkan import functions
 from sarek_vulkan.arrays import Buffer, View, from_memory, to_memory
@@ -47,6 +47,7 @@ class _Place:
                 "  hint: use a static array for one of the two"
             )
         self.code = code
+        self.coordinates = program.coordinates
         self.element = array.element
         self.space = MemSpace.GLOBAL if isinstance(array, Buffer) else MemSpace.SHARED
         self.bits = Scalar.UINT64 if array.element.bits == 64 else Scalar.UINT32
@@ -64,6 +65,20 @@ class _Place:
     @property
     def operands(self) -> tuple[int, int, int]:
         return self.pointer, self.scope, self.relaxed
+
+    def exchange(self, new: Value) -> Value:
+        """Store `new`; the bits found.
+
+        Mesa 22.3 with LLVM 15 ends the process ("Cannot select … trunc to f64") where 64 bits that
+        are a float64 are exchanged. A launch has one group at least, so what is added to them here
+        is 0, which no compiler knows.
+        """
+        code = self.code
+        if self.bits.bits == 64:
+            one, none = code.constant(self.bits, 1), code.constant(self.bits, 0)
+            empty = code.is_zero(self.coordinates.word(code, Coordinate.GRID_DIM, 0))
+            new = code.bitwise("xor", new, code.select(empty, one, none))
+        return code.value("OpAtomicExchange", self.bits, *self.operands, new.id)
 
     def swap(self, expected: Value, new: Value) -> Value:
         """Store `new` if the bits are those expected; the bits found."""
@@ -95,8 +110,7 @@ def _operation(
         code.effect("OpAtomicStore", *place.operands, bits.id)
         return None
     if op is AtomicOp.EXCH:
-        old = code.value("OpAtomicExchange", place.bits, *place.operands, bits.id)
-        return from_memory(code, old, element)
+        return from_memory(code, place.exchange(bits), element)
     if op is AtomicOp.CAS:
         assert compare is not None
         return _compare_and_swap(code, place, compare, bits)

@@ -43,6 +43,7 @@ FIRST_PARTY = {
     "hip": "sarek_hip",
     "opencl": "sarek_opencl",
     "metal": "sarek_metal",
+    "vulkan": "sarek_vulkan",
     "native": "sarek_native",
     "interpreter": "sarek_interp",
 }
