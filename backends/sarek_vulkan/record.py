@@ -6,6 +6,7 @@ decided by what was measured on drivers of `_MEASURED`: tests/conformance is equ
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from itertools import product
 
@@ -19,6 +20,7 @@ from sarek_numba.capability import (
     host_facts,
 )
 from sarek_numba.ir.nodes import AtomicOp
+from sarek_numba.ir.warps import WARP_WIDTHS
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_vulkan.abilities import Abilities
 from sarek_vulkan.features import (
@@ -80,7 +82,7 @@ def record_of(physical: Physical, name: str) -> DeviceRecord:
     """The record of a device under its canonical name."""
     limits = physical.limits
     usual, least, most = physical.subgroup
-    widths = tuple(w for w in (1, 2, 4, 8, 16, 32, 64, 128) if least <= w <= most)
+    widths = tuple(w for w in WARP_WIDTHS if least <= w <= most)
     kind = KINDS.get(physical.kind, KINDS[0])
     return DeviceRecord(
         name=name,
@@ -97,10 +99,27 @@ def record_of(physical: Physical, name: str) -> DeviceRecord:
             argument_bytes=ARGUMENT_BYTES,
             warp_width=usual,
             warp_widths=widths if physical.chooses_subgroup and len(widths) > 1 else (),
+            warps_span_rows=_driver(physical) not in ROWS,
+            thread_local_bytes=thread_local_bytes(physical),
         ),
         facts=facts_of(physical),
         is_cpu=physical.is_cpu,
     )
+
+
+def thread_local_bytes(physical: Physical) -> int:
+    """Bytes for the local arrays of one thread; Vulkan has no word for it, nor for too many.
+
+    llvmpipe keeps those of a subgroup on the stack of one of its own threads, which is as large as
+    the process's, and ends the process where that overflows; half of it is for other values.
+    """
+    if _driver(physical) != _LLVMPIPE or sys.platform == "win32":
+        return _GPU_LOCAL_BYTES
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    stack = _UNLIMITED_STACK if limit == resource.RLIM_INFINITY else limit
+    return min(_GPU_LOCAL_BYTES, stack // 2 // physical.subgroup[0])
 
 
 def facts_of(physical: Physical) -> dict[Capability, Fact]:
@@ -169,13 +188,22 @@ DIVISION = {_LLVMPIPE: _BOTH}  # types that round correctly, by the name of the 
 SQUARE_ROOT = {_LLVMPIPE: _BOTH}
 FMA: dict[str, frozenset[Scalar]] = {}
 SUBNORMALS: dict[str, frozenset[Scalar]] = {}  # kept though nothing is promised
+# of NVIDIA's, CUDA C++ Programming Guide, technical specifications; of other GPUs not more
+_GPU_LOCAL_BYTES = 512 * 1024
+_UNLIMITED_STACK = 2 * 2**20  # of a new thread (glibc)
 WARPS = {_LLVMPIPE}  # drivers whose lanes follow the linear index in the block
+ROWS = {_LLVMPIPE}  # of which those begin another subgroup with each row
 EXACT = {"division": DIVISION, "square_root": SQUARE_ROOT, "fma": FMA}
+
+
+def _driver(physical: Physical) -> str:
+    """The name of a device's driver, as it reports it."""
+    return dict(physical.driver).get("driver", "")
 
 
 def _of(physical: Physical, measured: Mapping[str, frozenset[Scalar]]) -> frozenset[Scalar]:
     """What was measured on the device's driver."""
-    return measured.get(dict(physical.driver).get("driver", ""), frozenset())
+    return measured.get(_driver(physical), frozenset())
 
 
 def abilities_of(physical: Physical) -> Abilities:
@@ -245,7 +273,7 @@ def _warp_fact(physical: Physical) -> Fact:
         evidence = f"subgroupSupportedOperations has no {' and no '.join(missing)}"
         remedy = "launch on another device, or exchange values through shared memory"
         return Fact(Verdict.UNAVAILABLE, optional, evidence, remedy)
-    if dict(physical.driver).get("driver", "") in WARPS:
+    if _driver(physical) in WARPS:
         evidence = "measured: lanes of full subgroups follow the linear index in the block"
         return Fact(Verdict.AVAILABLE, optional, evidence)
     evidence = "subgroupSupportedOperations; whether lanes follow the linear index is not measured"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sarek_numba.ir.nodes import Warp, WarpOp
+from sarek_numba.ir.nodes import Coordinate, Warp, WarpOp
 from sarek_numba.ir.types import BOOL, Scalar
 from sarek_vulkan.code import Code, Value
 from sarek_vulkan.opcodes import SCOPE
@@ -24,14 +24,33 @@ def collective(emitter: Statements, stmt: Warp) -> None:
     code, type = emitter.code, stmt.result.type
     assert isinstance(type, Scalar)
     if stmt.op is WarpOp.ACTIVE_MASK:
-        # blocks are whole warps of full subgroups, so all lanes of the width take part
-        emitter.bind(stmt.result, code.constant(type, (1 << stmt.width) - 1))
+        emitter.bind(stmt.result, _existing(emitter, stmt.width, type))
         return
     assert stmt.value is not None
     assert stmt.lane is not None
     value, lane = emitter.expression(stmt.value), emitter.expression(stmt.lane)
     source = _source(emitter, stmt, lane)
     emitter.bind(stmt.result, _exchanged(code, value, source))
+
+
+def _existing(emitter: Statements, width: int, type: Scalar) -> Value:
+    """The lanes of a warp, all of which take part; fewer in the last one of a block."""
+    code, place = emitter.code, emitter.program.coordinates
+
+    def thread(axis: int) -> Value:
+        return place.word(code, Coordinate.THREAD_IDX, axis)
+
+    sizes = [place.word(code, Coordinate.BLOCK_DIM, axis) for axis in range(3)]
+    row = code.add(code.mul(thread(2), sizes[1]), thread(1))
+    linear = code.add(code.mul(row, sizes[0]), thread(0))
+    first = code.both(linear, code.constant(Scalar.UINT32, -width))
+    threads = code.mul(code.mul(sizes[0], sizes[1]), sizes[2])
+    left, one = code.sub(threads, first), code.constant(type, 1)
+    is_whole = code.compare("ge", left, code.constant(Scalar.UINT32, width))
+    count = code.both(left, code.constant(Scalar.UINT32, width - 1))
+    part = code.sub(code.shifted("left", one, count), one)
+    whole = code.constant(type, (1 << width) - 1)
+    return code.select(is_whole, whole, part)
 
 
 def _source(emitter: Statements, stmt: Warp, lane: Value) -> Value:

@@ -47,6 +47,7 @@ from sarek_numba.runtime.rejected import explained
 from sarek_numba.runtime.source import Source
 from sarek_numba.runtime.stream import Stream
 from sarek_numba.runtime.submission import Submission
+from sarek_numba.span import Span
 
 _INT32_ELEMENTS = 2**31
 
@@ -302,27 +303,49 @@ def check_local(device: Device, analysed: Analysed, block: Dimensions) -> None:
 def check_warps(device: Device, analysed: Analysed, block: Dimensions) -> None:
     """Refuse a block with a part of a warp for a kernel whose warps work together."""
     width, threads = analysed.kernel.warp_width, block[0] * block[1] * block[2]
+    limits = device.record.limits
+    if width not in (None, limits.warp_width_for(width)) and has_meetings(analysed.kernel):
+        capability.refuse([_width_refused(device, analysed, width)])
     if analysed.whole_warps and width is not None and threads % width:
         raise InvalidDimensions(
             f"kernel '{analysed.kernel.name}' uses warp operations: block {block} is {threads} "
             f"threads, no whole number of warps of {width}\n"
             f"  hint: use a block of {-(-threads // width) * width} threads"
         )
-    rows = device.record.limits.warps_span_rows or threads == block[0]
+    rows = limits.warps_span_rows or threads == block[0]
     if not rows and width is not None and block[0] % width and has_meetings(analysed.kernel):
         capability.refuse([_rows_refused(device, analysed, width)])
 
 
+def _warp_span(analysed: Analysed) -> Span | None:
+    """The first place where warps work together."""
+    return next((need.span for need in analysed.needs if need.feature == "warp"), None)
+
+
+def _width_refused(
+    device: Device, analysed: Analysed, width: int | None
+) -> capability.Refusal:
+    """IR that was made for warps which the device does not have."""
+    own = device.record.limits.warp_width
+    fact = capability.Fact(
+        capability.Verdict.UNAVAILABLE,
+        capability.CapabilityKind.OPTIONAL,
+        f"the kernel is for warps of {width} threads, and those of the device have {own}",
+        f"make the IR within execute.simulated_warp_width({own})",
+    )
+    need = Need("warp", span=_warp_span(analysed))
+    return capability.Refusal(analysed.kernel.name, device.record.name, need, fact)
+
+
 def _rows_refused(device: Device, analysed: Analysed, width: int) -> capability.Refusal:
     """Where a warp would go on in the next row of the block, the device begins another."""
-    span = next((need.span for need in analysed.needs if need.feature == "warp"), None)
     fact = capability.Fact(
         capability.Verdict.UNAVAILABLE,
         capability.CapabilityKind.OPTIONAL,
         "measured: a subgroup lies in one row along x",
         f"use a block whose x is a multiple of {width}",
     )
-    need = Need("warp_rows", span=span)
+    need = Need("warp_rows", span=_warp_span(analysed))
     return capability.Refusal(analysed.kernel.name, device.record.name, need, fact)
 
 

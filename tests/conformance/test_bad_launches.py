@@ -446,7 +446,8 @@ def test_parts_of_warps(device: str, make: str) -> None:
             )
         return
     out, x = (MAKES[make](np.arange(64, dtype=np.int32)) for _ in range(2))
-    ir = shifted.ir(sarek.int32[:], sarek.int32[:])
+    with execute.simulated_warp_width(width):
+        ir = shifted.ir(sarek.int32[:], sarek.int32[:])
     for launches in (0, 3):
         for _ in range(launches):
             shifted.launch(out, x, grid=1, block=64, device=device)

@@ -196,29 +196,33 @@ def existing(out):
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_active_mask_of_a_part_of_a_warp(executor):
     """It asks no whole warps: bits of threads that do not exist are zero."""
-    out = np.zeros(80, np.uint32)
-    run(executor, 32, existing, Launch(2, 40, (out,), ()))
-    np.testing.assert_array_equal(out, np.tile([2**32 - 1] * 32 + [255] * 8, 2))
+    width = warp_width(executor)
+    block = 32 + width // 4
+    out = np.zeros(2 * block, np.uint32)
+    run(executor, width, existing, Launch(2, block, (out,), ()))
+    masks = [2**width - 1] * 32 + [2 ** (width // 4) - 1] * (width // 4)
+    np.testing.assert_array_equal(out, np.tile(masks, 2))
 
 
 @sarek.kernel
 def rows(out):
     x, y = sarek.thread_idx.x, sarek.thread_idx.y
-    out[y, x] = sarek.warp.shuffle(y * 12 + x, 31)
+    out[y, x] = sarek.warp.shuffle(y * 12 + x, sarek.warp.size - 1)
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_warps_across_rows(executor):
     """Lanes follow the linear index over rows, or the device refuses that by name."""
+    width = warp_width(executor)
     out = np.zeros((8, 12), np.int32)
     launch = Launch(1, (12, 8), (out,), ())
     if executor != EMULATION and not device_of(executor).record.limits.warps_span_rows:
         with pytest.raises(sarek.CapabilityError, match="warps that span rows of a block"):
-            run(executor, 32, rows, launch)
+            run(executor, width, rows, launch)
         assert not out.any()
         return
-    run(executor, 32, rows, launch)
-    np.testing.assert_array_equal(out.ravel(), np.arange(96) // 32 * 32 + 31)
+    run(executor, width, rows, launch)
+    np.testing.assert_array_equal(out.ravel(), np.arange(96) // width * width + width - 1)
 
 
 @pytest.mark.parametrize("executor", [name for name in executors() if name != EMULATION])
@@ -227,8 +231,10 @@ def test_part_of_a_warp_is_refused(executor, kernel):
     """On every device, also where warps are refused for themselves, and with the same text."""
     out, x = np.zeros((9, 40), np.float32), np.zeros(40, np.float32)
     rest = (np.zeros(40, np.int64),) if kernel is exchange else ()
-    with pytest.raises(sarek.InvalidDimensions, match="no whole number of warps of 32"):
-        kernel.launch(out, x, *rest, grid=1, block=40, device=device_of(executor))
+    width = device_of(executor).record.limits.warp_width
+    block = 32 + width // 4
+    with pytest.raises(sarek.InvalidDimensions, match=f"no whole number of warps of {width}"):
+        kernel.launch(out, x, *rest, grid=1, block=block, device=device_of(executor))
     assert not out.any()
 
 

@@ -26,6 +26,7 @@ def instruction_set() -> str:
 
 _IDENTITY = {
     "opencl": ("platform", "driver"),
+    "vulkan": ("device", "driver", "info"),
     "native": ("LLVM",),
     "interpreter": ("numpy",),
 }
