@@ -25,6 +25,7 @@ class Abilities:
     `float_controls`: execution modes that the device supports, with the width of the floats, such
     as ("DenormPreserve", 32); those that a kernel's floats want are requested.
     `explicit_shared`: VK_KHR_workgroup_memory_explicit_layout with 8- and 16-bit access.
+    `lanes_run_along`: in the last subgroup of a row, lanes of no thread run along, and round loops.
     `native`: inexact functions of the extended instruction set GLSL.std.450 that keep the bounds of
     the documentation on this device, as measured.
     """
@@ -38,4 +39,5 @@ class Abilities:
     exact_fma: Set[Scalar] = frozenset()
     float_controls: Set[tuple[str, int]] = frozenset()
     explicit_shared: bool = False
+    lanes_run_along: bool = False
     native: Set[tuple[str, Scalar]] = frozenset()

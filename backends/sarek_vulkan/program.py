@@ -28,7 +28,7 @@ from sarek_numba.ir.nodes import (
 from sarek_numba.ir.types import Array, ElementType, MemSpace, Scalar, TupleType, Unit, Vec
 from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.passes import library
-from sarek_vulkan import arguments
+from sarek_vulkan import arguments, warps
 from sarek_vulkan.abilities import Abilities
 from sarek_vulkan.arrays import (
     ArrayPlace,
@@ -173,6 +173,8 @@ class Program:
         entry, emitter = self._begin(ENTRY, self.helpers)
         given = block.load(emitter.code)
         self.interface += block.variables
+        if self.abilities.lanes_run_along:
+            warps.leave_if_no_thread(emitter)
         for decl, place in zip(self.kernel.params, given, strict=True):
             self._receive(emitter, decl.var, place)
         for local in self.kernel.locals:

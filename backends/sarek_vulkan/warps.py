@@ -19,6 +19,35 @@ if TYPE_CHECKING:
     from sarek_vulkan.statements import Statements
 
 
+def leave_if_no_thread(emitter: Statements) -> None:
+    """Return in the lanes beyond the end of a row of the block, if the device runs such.
+
+    llvmpipe masks what they write, but they go round a loop until it ends for them too: where its
+    end depends on memory, of which they see zeros, it may never come. The lane's own number is
+    asked as well because compilers take the only place of a row of one for 0.
+    """
+    code, place = emitter.code, emitter.program.coordinates
+    row = place.word(code, Coordinate.BLOCK_DIM, 0)
+    outside = code.either(
+        code.compare("ge", place.word(code, Coordinate.THREAD_IDX, 0), row),
+        code.compare("ge", _own(emitter), row),
+    )
+    leaves, stays = code.label(), code.label()
+    code.effect("OpSelectionMerge", stays, "None")
+    code.end("OpBranchConditional", outside.id, leaves, stays)
+    code.start(leaves)
+    code.end("OpReturn")
+    code.start(stays)
+
+
+def _own(emitter: Statements) -> Value:
+    """The number of the thread in its subgroup."""
+    code, type = emitter.code, emitter.code.types.integer(32)
+    code.assembler.capability("GroupNonUniform")
+    builtin = emitter.program.coordinates.built_in("SubgroupLocalInvocationId", type)
+    return code.value("OpLoad", Scalar.UINT32, builtin)
+
+
 def collective(emitter: Statements, stmt: Warp) -> None:
     """One collective; declares the variable of its result."""
     code, type = emitter.code, stmt.result.type
@@ -55,11 +84,7 @@ def _existing(emitter: Statements, width: int, type: Scalar) -> Value:
 
 def _source(emitter: Statements, stmt: Warp, lane: Value) -> Value:
     """The subgroup's invocation whose value a lane gets."""
-    code = emitter.code
-    type = emitter.code.types.integer(32)
-    emitter.code.assembler.capability("GroupNonUniform")
-    builtin = emitter.program.coordinates.built_in("SubgroupLocalInvocationId", type)
-    own = code.value("OpLoad", Scalar.UINT32, builtin)
+    code, own = emitter.code, _own(emitter)
     place = code.both(own, code.constant(Scalar.UINT32, stmt.width - 1))
     # `lane` is of 32 or 64 bits; what leaves the segment, as an unsigned number, gives the own
     wide = code.bits_of(lane)
