@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import pytest
+
 import sarek_numba as sarek
 from sarek_numba.runtime.work import AT_ONCE
 
@@ -94,7 +96,29 @@ def _metal(stream: Any) -> Callable[[], None]:
     return partial(event.setSignaledValue_, 1)
 
 
-_GATES = {"opencl": _opencl, "cuda": _cuda, "hip": _hip, "metal": _metal}
+def _vulkan(stream: Any) -> Callable[[], None]:
+    """The lane follows another one, whose semaphore the host counts up."""
+    from sarek_vulkan import driver
+    from sarek_vulkan.queues import Lane, Mark
+
+    logical = stream.device.driver.logical
+    if len(logical.queues) == 1:
+        pytest.skip(f"{stream.device.name} has one queue: what holds a stream back holds all back")
+    gate = Lane(logical, logical.queues[0], timed=False)
+    gate._submitted = 1  # as if work were on its way
+    stream.queue.handle.follow(Mark(gate, 1))
+    signal = driver.make("VkSemaphoreSignalInfo", semaphore=gate._semaphore[0], value=1)
+
+    def let_go() -> None:
+        if not gate.is_counted(1):
+            logical.check(logical.call.vkSignalSemaphore(logical.handle, signal), "a gate")
+
+    return let_go
+
+
+_GATES = {
+    "opencl": _opencl, "cuda": _cuda, "hip": _hip, "metal": _metal, "vulkan": _vulkan
+}  # fmt: skip
 
 
 def on_launch(monkeypatch: Any, name: str, instead: Callable[..., Any]) -> None:
@@ -104,6 +128,9 @@ def on_launch(monkeypatch: Any, name: str, instead: Callable[..., Any]) -> None:
         from sarek_opencl import driver
 
         monkeypatch.setattr(driver, "enqueue", partial(instead, driver.enqueue))
+    elif owner.record.backend == "vulkan":
+        call = owner.logical.call
+        monkeypatch.setattr(call, "vkCmdDispatch", partial(instead, call.vkCmdDispatch))
     elif owner.record.backend == "metal":
         from sarek_metal.runtime import Pipeline
 

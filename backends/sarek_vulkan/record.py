@@ -20,8 +20,8 @@ from sarek_numba.capability import (
     host_facts,
 )
 from sarek_numba.ir.nodes import AtomicOp
-from sarek_numba.ir.warps import WARP_WIDTHS
 from sarek_numba.ir.types import MemSpace, Scalar
+from sarek_numba.ir.warps import WARP_WIDTHS
 from sarek_vulkan.abilities import Abilities
 from sarek_vulkan.features import (
     ATOMIC_FLOAT,

@@ -322,9 +322,7 @@ def _warp_span(analysed: Analysed) -> Span | None:
     return next((need.span for need in analysed.needs if need.feature == "warp"), None)
 
 
-def _width_refused(
-    device: Device, analysed: Analysed, width: int | None
-) -> capability.Refusal:
+def _width_refused(device: Device, analysed: Analysed, width: int | None) -> capability.Refusal:
     """IR that was made for warps which the device does not have."""
     own = device.record.limits.warp_width
     fact = capability.Fact(

@@ -41,7 +41,6 @@ from sarek_numba.stdlib.reduce import LANES, THREADS
 MANY = 1 << 14
 WHOLE_BITS, FLOAT_BITS, DIGIT_BITS = 9, 12, 10
 FEWER_BITS, FEWER_DIGIT_BITS = 5, 8
-BUCKETS = (2 << FLOAT_BITS) + 2  # at most: of negative floats, zeros, positive ones, NaN
 FEW = 24  # keys that are sorted by insertion
 _SPREAD = 7919  # prime, and no divisor of a number of buckets
 _MOST = 2**32 - 1  # places are counted in uint32
@@ -129,24 +128,6 @@ def differing_bits(differing: Any, keys: Any, segment: Any) -> None:
     differing[sarek.block_idx.x] = found
 
 
-@sarek.kernel(wraparound=False)
-def count_buckets(
-    counts: Any, keys: Any, base: Any, infinity: Any, sign: Any, shift: Any, mask: Any, segment: Any
-) -> None:
-    """counts[bucket, segment]: how many keys of a segment are of a bucket."""
-    here = sarek.shared.array(BUCKETS, sarek.uint32)
-    buckets = counts.shape[0]
-    for bucket in range(buckets):
-        here[bucket] = 0
-    first = sarek.block_idx.x * int(segment)
-    last = min(first + int(segment), len(keys))
-    for i in range(first, last):
-        bucket = _bucket(_ranked(keys[i], sign), base, infinity, shift, mask)
-        here[bucket] += 1
-    for bucket in range(buckets):
-        counts[bucket, sarek.block_idx.x] = here[bucket]
-
-
 @sarek.kernel
 def start_buckets(starts: Any, bounds: Any, counts: Any) -> None:
     """Where each bucket begins, and the part of it that a segment gives; one thread."""
@@ -160,25 +141,48 @@ def start_buckets(starts: Any, bounds: Any, counts: Any) -> None:
     bounds[buckets] = total
 
 
-@sarek.kernel(wraparound=False)
-def move_to_buckets(
-    out: Any, keys: Any, values_out: Any, values: Any, starts: Any, base: Any, infinity: Any,
-    sign: Any, shift: Any, mask: Any, segment: Any,
-) -> None:  # fmt: skip
-    """Put each key of a segment, a float by its rank, at the next place of its bucket."""
-    places = sarek.shared.array(BUCKETS, sarek.uint32)
-    for bucket in range(starts.shape[0]):
-        places[bucket] = starts[bucket, sarek.block_idx.x]
-    first = sarek.block_idx.x * int(segment)
-    last = min(first + int(segment), len(keys))
-    for i in range(first, last):
-        key = _ranked(keys[i], sign)
-        bucket = _bucket(key, base, infinity, shift, mask)
-        place = places[bucket]
-        places[bucket] = place + 1
-        out[place] = key
-        if values is not None:
-            values_out[place] = values[i]
+@lru_cache
+def divider(buckets: int) -> tuple[Any, Any]:
+    """Kernels that count the keys of up to so many buckets, and that move them there."""
+
+    @sarek.kernel(wraparound=False)
+    def count_buckets(
+        counts: Any, keys: Any, base: Any, infinity: Any, sign: Any, shift: Any, mask: Any,
+        segment: Any,
+    ) -> None:  # fmt: skip
+        """counts[bucket, segment]: how many keys of a segment are of a bucket."""
+        here = sarek.shared.array(buckets, sarek.uint32)
+        for bucket in range(counts.shape[0]):
+            here[bucket] = 0
+        first = sarek.block_idx.x * int(segment)
+        last = min(first + int(segment), len(keys))
+        for i in range(first, last):
+            bucket = _bucket(_ranked(keys[i], sign), base, infinity, shift, mask)
+            here[bucket] += 1
+        for bucket in range(counts.shape[0]):
+            counts[bucket, sarek.block_idx.x] = here[bucket]
+
+    @sarek.kernel(wraparound=False)
+    def move_to_buckets(
+        out: Any, keys: Any, values_out: Any, values: Any, starts: Any, base: Any, infinity: Any,
+        sign: Any, shift: Any, mask: Any, segment: Any,
+    ) -> None:  # fmt: skip
+        """Put each key of a segment, a float by its rank, at the next place of its bucket."""
+        places = sarek.shared.array(buckets, sarek.uint32)
+        for bucket in range(starts.shape[0]):
+            places[bucket] = starts[bucket, sarek.block_idx.x]
+        first = sarek.block_idx.x * int(segment)
+        last = min(first + int(segment), len(keys))
+        for i in range(first, last):
+            key = _ranked(keys[i], sign)
+            bucket = _bucket(key, base, infinity, shift, mask)
+            place = places[bucket]
+            places[bucket] = place + 1
+            out[place] = key
+            if values is not None:
+                values_out[place] = values[i]
+
+    return count_buckets, move_to_buckets
 
 
 @sarek.function
@@ -345,18 +349,33 @@ def _order(keys: Array, shape: dict[str, Any]) -> _Order:
     return _Order(base, None, None, bits, 1 << bits, significant)
 
 
+def _float_bits(device: Where) -> int:
+    """One less where the counters of all buckets are more than the shared memory of a block."""
+    room = sarek.device(device).limits.shared_bytes
+    return FLOAT_BITS if 4 * _buckets_of_floats(FLOAT_BITS) <= room else FLOAT_BITS - 1
+
+
+def _buckets_of_floats(bits: int) -> int:
+    """Of negative floats, zeros, positive ones, NaN."""
+    return (2 << bits) + 2
+
+
+def _most_buckets(device: Where) -> int:
+    return _buckets_of_floats(_float_bits(device))
+
+
 def _order_of_floats(keys: Array, infinity: Array, shape: dict[str, Any]) -> _Order:
     pattern = keys.dtype
     width = 8 * pattern.itemsize
     sign = pattern.type(1 << (width - 1))
-    bits = FLOAT_BITS if len(keys) >= MANY else FEWER_BITS
+    bits = _float_bits(shape["device"]) if len(keys) >= MANY else FEWER_BITS
     lows, highs = (np.empty(shape["grid"], pattern) for _ in range(2))
     zeros, length = np.empty_like(lows), segments(len(keys))[1]
     extremes.launch(lows, highs, zeros, keys, sign, length, **_by_neighbours(shape))
     low, high = int(lows.min()), int(highs.max())
     greatest = int(infinity.view(pattern)) ^ int(sign)  # the rank of infinity
     if zeros.any() or high > greatest or low < (1 << width) - 1 - greatest:
-        return _Order(sign, infinity.view(pattern)[()], None, bits, (2 << bits) + 2, width)
+        return _Order(sign, infinity.view(pattern)[()], None, bits, _buckets_of_floats(bits), width)
     return _Order(pattern.type(low), None, sign, bits, 1 << bits, (high - low).bit_length())
 
 
@@ -381,6 +400,7 @@ def _divided(
     while significant:
         shift = max(0, significant - order.bits)
         how = order.base, order.infinity, order.sign, shift, mask, length
+        count_buckets, _ = divider(_most_buckets(shape["device"]))
         count_buckets.launch(counts, source, *how, **shape)
         start_buckets.launch(starts, bounds, counts, grid=1, block=1, device=shape["device"])
         if np.diff(bounds).max() < len(source):
@@ -404,6 +424,7 @@ def _sorted(keys: Array, values: Array | None, device: Where) -> tuple[Array, Ar
         return keys.copy(), None if values is None else values.copy()
     how, starts, bounds = divided
     moved, carried = _like(source, values)
+    _, move_to_buckets = divider(_most_buckets(device))
     move_to_buckets.launch(moved, source, carried, values, starts, *how, **shape)
     shift = how[3]
     if shift:
