@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.declared import mark
+
 FOLDER = Path(__file__).parent
 
 # by shim: the modules of this folder that it runs; shims that are not here run all
@@ -51,6 +53,7 @@ def is_wanted(module: str, parameters: Iterable[Any]) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mark(items)
     if config.getoption("--everything"):
         return
     wanted, left = [], []

@@ -156,6 +156,16 @@ def calls_in(source: str) -> dict[str, set[str]]:
     return graph
 
 
+def calls_in_module(source: str) -> dict[str, set[str]]:
+    """The same of SPIR-V as text."""
+    graph: dict[str, set[str]] = {}
+    for part in re.split(r"^\s*(?=%\S+ = OpFunction )", source, flags=re.M)[1:]:
+        name = part.partition(" ")[0].lstrip("%")
+        key = "sarek_kernel" if name.startswith("sarek_kernel_") else name
+        graph[key] = set(re.findall(r"OpFunctionCall %\S+ %(\S+)", part))
+    return graph
+
+
 def has_cycle(graph: dict[str, set[str]]) -> bool:
     open_names: set[str] = set()
     done: set[str] = set()
@@ -184,8 +194,11 @@ def test_no_recursion_in_any_device_source(kernel, device):
     given = [rows] if kernel is bounded else [rows, sarek.float32[:], sarek.int32[:], rows]
     if kernel is tails:
         given[3] = sarek.int64[:]
-    graph = calls_in(kernel.source(device_of(device), *given))
-    entry = "kernel" if device == "native" else kernel.__name__
+    is_module = device.startswith("vulkan")
+    read = calls_in_module if is_module else calls_in
+    graph = read(kernel.source(device_of(device), *given))
+    names = {"native": "kernel", "vulkan": "sarek_kernel"}
+    entry = names.get(device.partition(":")[0], kernel.__name__)
     assert entry in graph, "the text was not understood"
     if device != "native" or kernel is bounded:
         assert graph[entry], "the text was not understood"
@@ -193,9 +206,11 @@ def test_no_recursion_in_any_device_source(kernel, device):
 
 
 def test_recursion_in_a_text_is_found():
-    """The check above does find recursion, in either language."""
+    """The check above does find recursion, in each language."""
     c = "long f(long n) {\n    return g(n);\n}\n\nlong g(long n) {\n    return f(n);\n}\n"
     assert has_cycle(calls_in(c))
+    module = "%f = OpFunction %2 None %3\n%1 = OpFunctionCall %2 %f\n"
+    assert has_cycle(calls_in_module(module))
     llvm = "define i64 @f(i64 %n) {\n  %r = call i64 @f(i64 %n)\n  ret i64 %r\n}\n"
     assert has_cycle(calls_in(llvm))
 
