@@ -26,6 +26,7 @@ class Abilities:
     as ("DenormPreserve", 32); those that a kernel's floats want are requested.
     `explicit_shared`: VK_KHR_workgroup_memory_explicit_layout with 8- and 16-bit access.
     `lanes_run_along`: in the last subgroup of a row, lanes of no thread run along, and round loops.
+    `gives_up_loops`: it ends loops after many passes, so modules are watched (`watch`).
     `native`: inexact functions of the extended instruction set GLSL.std.450 that keep the bounds of
     the documentation on this device, as measured.
     """
@@ -40,4 +41,5 @@ class Abilities:
     float_controls: Set[tuple[str, int]] = frozenset()
     explicit_shared: bool = False
     lanes_run_along: bool = False
+    gives_up_loops: bool = False
     native: Set[tuple[str, Scalar]] = frozenset()

@@ -15,11 +15,18 @@ _PHYSICAL = "PhysicalStorageBuffer"
 
 
 class Block:
-    """Where the parameters of a kernel lie, and how its entry point reads them."""
+    """Where the parameters of a kernel lie, and how its entry point reads them.
 
-    def __init__(self, types: Types, params: Sequence[ParamDecl], push_limit: int) -> None:
+    A `watched` kernel has an address behind them, as a uint64.
+    """
+
+    def __init__(
+        self, types: Types, params: Sequence[ParamDecl], push_limit: int, *, watched: bool = False
+    ) -> None:
         self.types = types
         self.elements = [_element(param) for param in params]
+        if watched:
+            self.elements.append((False, Scalar.UINT64))
         self.arguments, self.size = arguments_of(
             [None if is_buffer else type for is_buffer, type in self.elements]
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sarek_numba.errors import CapabilityError, InvalidIR
 from sarek_numba.ir.nodes import Atomic, AtomicOp, Coordinate
 from sarek_numba.ir.types import MemSpace, Scalar
-from sarek_vulkan import functions
+from sarek_vulkan import functions, watch
 from sarek_vulkan.arrays import Buffer, View, from_memory, to_memory
 from sarek_vulkan.code import Code, Value, signed
 from sarek_vulkan.opcodes import SCOPE
@@ -113,7 +113,7 @@ def _operation(
         return from_memory(code, place.exchange(bits), element)
     if op is AtomicOp.CAS:
         assert compare is not None
-        return _compare_and_swap(code, place, compare, bits)
+        return _compare_and_swap(emitter, place, compare, bits)
     native = _native(emitter, place, op)
     if native is not None:
         type = element if element.is_float else place.bits
@@ -177,6 +177,7 @@ def _looped(emitter: Statements, place: _Place, change: Callable[[Value], Value]
     code = emitter.code
     seen = code.variable(code.types.scalar(place.bits))
     code.effect("OpStore", seen, place.load().id)
+    left = watch.place(emitter)
     header, inside, following, merge = (code.label() for _ in range(4))
     code.branch(header)
     code.start(header)
@@ -188,20 +189,24 @@ def _looped(emitter: Statements, place: _Place, change: Callable[[Value], Value]
     found = place.swap(expected, to_memory(code, new, place.bits))
     code.effect("OpStore", seen, found.id)
     done = code.compare("eq", found, expected)
+    watch.leaves(emitter, left, done)
     code.end("OpBranchConditional", done.id, merge, following)
     code.start(following)
     code.branch(header)
     code.start(merge)
+    watch.behind(emitter, left)
     return from_memory(code, code.value("OpLoad", place.bits, seen), place.element)
 
 
-def _compare_and_swap(code: Code, place: _Place, compare: Value, new: Value) -> Value:
+def _compare_and_swap(emitter: Statements, place: _Place, compare: Value, new: Value) -> Value:
     """The old value. A float compares by its bits, but every NaN is as good as another."""
+    code = emitter.code
     expected = to_memory(code, compare, place.bits)
     if not place.element.is_float:
         return from_memory(code, place.swap(expected, new), place.element)
     wanted = code.variable(code.types.scalar(place.bits))
     code.effect("OpStore", wanted, expected.id)
+    left = watch.place(emitter)
     header, inside, following, merge = (code.label() for _ in range(4))
     code.branch(header)
     code.start(header)
@@ -214,8 +219,10 @@ def _compare_and_swap(code: Code, place: _Place, compare: Value, new: Value) -> 
     code.effect("OpStore", wanted, found.id)
     both_nan = code.both(code.compare("ne", compare, compare), code.compare("ne", seen, seen))
     again = code.both(both_nan, code.compare("ne", found, tried))
+    watch.leaves(emitter, left, code.complement(again))
     code.end("OpBranchConditional", again.id, following, merge)
     code.start(following)
     code.branch(header)
     code.start(merge)
+    watch.behind(emitter, left)
     return from_memory(code, code.value("OpLoad", place.bits, wanted), place.element)

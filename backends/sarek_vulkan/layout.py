@@ -42,7 +42,8 @@ class Module:
 
     `words` is what vkCreateShaderModule takes. `static_shared_bytes` are those of the arrays that
     the module declares with constant lengths, `dynamic_shared` says whether it has the dynamic
-    region besides.
+    region besides. If `watched`, the last argument is of no parameter: it is the address of a
+    word that the launch sets if the device gave up a loop.
     """
 
     words: bytes
@@ -53,6 +54,7 @@ class Module:
     dynamic_shared: bool
     capabilities: tuple[str, ...]
     extensions: tuple[str, ...]
+    watched: bool = False
 
 
 def arguments_of(types: Sequence[Scalar | None]) -> tuple[tuple[Argument, ...], int]:

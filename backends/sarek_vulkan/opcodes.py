@@ -59,6 +59,7 @@ _OPERANDS = """
     113 OpUConvert type result id
     114 OpSConvert type result id
     115 OpFConvert type result id
+    120 OpConvertUToPtr type result id
     124 OpBitcast type result id
     126 OpSNegate type result id
     127 OpFNegate type result id

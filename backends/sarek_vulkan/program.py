@@ -28,7 +28,7 @@ from sarek_numba.ir.nodes import (
 from sarek_numba.ir.types import Array, ElementType, MemSpace, Scalar, TupleType, Unit, Vec
 from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.passes import library
-from sarek_vulkan import arguments, warps
+from sarek_vulkan import arguments, warps, watch
 from sarek_vulkan.abilities import Abilities
 from sarek_vulkan.arrays import (
     ArrayPlace,
@@ -68,6 +68,7 @@ class Program:
         self.arrays: dict[int, ArrayPlace] = {}  # those that every function can name
         self.interface: list[int] = []
         self.static_shared_bytes = 0
+        self.watch: int | None = None  # the variable that holds the address of `watch`
         self._functions: dict[tuple[object, ...], int] = {}
 
     def emit(self) -> Module:
@@ -87,7 +88,11 @@ class Program:
         views = [d for d in self.kernel.locals if isinstance(d, SharedDecl) and d.size is None]
         if views:
             self._region(views)
-        block = arguments.Block(self.types, self.kernel.params, self.push_limit)
+        watched = self.abilities.gives_up_loops
+        if watched:
+            type = self.types.scalar(Scalar.UINT64)
+            self.watch = self._variable("Private", type, "watch", self.types.zero(type))
+        block = arguments.Block(self.types, self.kernel.params, self.push_limit, watched=watched)
         entry = self._entry(block)
         self._declare_entry(entry)
         return Module(
@@ -99,6 +104,7 @@ class Program:
             dynamic_shared=bool(views),
             capabilities=self.assembler.declared(Section.CAPABILITIES),
             extensions=self.assembler.declared(Section.EXTENSIONS),
+            watched=watched,
         )
 
     # --- declarations ---
@@ -175,6 +181,10 @@ class Program:
         self.interface += block.variables
         if self.abilities.lanes_run_along:
             warps.leave_if_no_thread(emitter)
+        if self.watch is not None:
+            *given, address = given
+            assert isinstance(address, Value)
+            watch.keep(emitter, address)
         for decl, place in zip(self.kernel.params, given, strict=True):
             self._receive(emitter, decl.var, place)
         for local in self.kernel.locals:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sarek_numba.errors import BackendError
+from sarek_numba.errors import BackendError, LaunchFailed
 from sarek_vulkan import driver
 from sarek_vulkan.logical import Block, Logical, VulkanQueue
 from sarek_vulkan.memory import Span
@@ -28,6 +28,8 @@ from sarek_vulkan.memory import Span
 if TYPE_CHECKING:
     from sarek_vulkan.runtime import VulkanDriver
 
+_WORD = 8
+_REMEMBERED = 64  # failures
 _NAMED = 4  # kernels that an error names
 _QUERIES = 256  # times of one command buffer
 _POLL_NS = 100_000_000  # after which waiting looks for interrupts
@@ -101,6 +103,9 @@ class Lane:
         self._done = 0
         self._behind: dict[Lane, int] = {}  # lanes that the next batch waits for
         self._objects = _Objects(logical)
+        self._watched: Any = None  # see `watch`
+        self._watch = b""
+        self._given_up: deque[tuple[int, int, str]] = deque(maxlen=_REMEMBERED)
         self._make()
         weakref.finalize(self, self._objects.destroy)
 
@@ -351,7 +356,10 @@ class Lane:
         if value > self._submitted:
             return False
         with self.lock:
-            return value <= self._counted()
+            is_done = value <= self._counted()
+            if is_done:
+                self._look_for_given_up()
+            return is_done
 
     def wait(self, mark: Mark) -> None:
         """Return when the work of a mark is done. Raises BackendError."""
@@ -376,9 +384,46 @@ class Lane:
             self._done = max(self._done, value)
         with self.lock:
             self._reclaim(self._done)
+            given_up = self.given_up(value)
+        if given_up:
+            raise LaunchFailed(
+                f"{given_up} on {self.logical.name} has no result: its driver gives up the loops "
+                "of a few threads that make more than 65535 passes together, and goes on behind "
+                "them\n"
+                "  hint: launch on another device, such as 'native', or have each thread do less"
+            )
+
+    # --- loops that the driver gives up (`watch`) -------------------------------------------------
+
+    def watch(self) -> bytes:
+        """The address of the word that launches set whose loops are given up. The lock is held."""
+        if self._watched is None:
+            block = self.logical.arguments(_WORD)
+            self._objects.blocks.append(block)
+            self._watched = driver.ffi.cast("uint64_t *", block.mapped)
+            self._watched[0] = 0
+            self._watch = block.address.to_bytes(_WORD, "little")
+        return self._watch
+
+    def given_up(self, value: int) -> str:
+        """The launches that a value's work was in flight with when loops were given up, or ""."""
+        for first, last, action in self._given_up:
+            if first <= value <= last:
+                return action
+        return ""
+
+    def _look_for_given_up(self) -> None:
+        """Whatever was in flight may have set the word, and has no result."""
+        if self._watched is None or not self._watched[0] or not self._flying:
+            return
+        self._watched[0] = 0
+        action = _action(*self._flying)
+        self._given_up.append((self._flying[0].value, self._submitted, action))
 
     def _reclaim(self, done: int) -> None:
         """Take back the command buffers that are done. The lock is held."""
+        if self._flying and self._flying[0].value <= done:
+            self._look_for_given_up()
         while self._flying and self._flying[0].value <= done:
             batch = self._flying.popleft()
             if batch.times is not None:
@@ -482,10 +527,12 @@ class VulkanQueues:
         """Of the lane's count."""
         lane = mark.lane
         if mark.value <= lane._done:
-            return 0
+            return -1 if lane.given_up(mark.value) else 0
         if lane.logical.lost is not None:
             return -4
-        return 0 if lane.is_counted(mark.value) else 1
+        if not lane.is_counted(mark.value):
+            return 1
+        return -1 if lane.given_up(mark.value) else 0
 
     def wait(self, mark: Mark) -> None:
         """As `Lane.wait`."""

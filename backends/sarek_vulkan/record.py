@@ -193,6 +193,7 @@ _GPU_LOCAL_BYTES = 512 * 1024
 _UNLIMITED_STACK = 2 * 2**20  # of a new thread (glibc)
 WARPS = {_LLVMPIPE}  # drivers whose lanes follow the linear index in the block
 ROWS = {_LLVMPIPE}  # of which those begin another subgroup with each row
+GIVES_UP_LOOPS = {_LLVMPIPE}  # drivers that end loops after 65535 passes of a subgroup
 LANES_RUN_ALONG = {_LLVMPIPE}  # drivers whose subgroups have lanes beyond the end of a row
 EXACT = {"division": DIVISION, "square_root": SQUARE_ROOT, "fma": FMA}
 
@@ -233,6 +234,7 @@ def abilities_of(physical: Physical) -> Abilities:
             physical.has(EXPLICIT_LAYOUT, f"workgroupMemoryExplicitLayout{each}")
             for each in layouts
         ),
+        gives_up_loops=_driver(physical) in GIVES_UP_LOOPS,
         lanes_run_along=_driver(physical) in LANES_RUN_ALONG,
     )
 

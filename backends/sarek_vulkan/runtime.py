@@ -116,6 +116,8 @@ class VulkanProgram:
     def packed(self, arguments: Sequence[Any]) -> bytes:
         """The block of arguments."""
         values = [a.address if isinstance(a, Buffer | Part) else a for a in arguments]
+        if self.module.watched:
+            values.append(0)  # the lane's own word, see `record`
         return layout.pack(self.module, values)
 
     def enqueue(
@@ -138,6 +140,8 @@ class VulkanProgram:
         with lane.lock:
             batch = lane.begin()
             commands = batch.commands
+            if self.module.watched:
+                packed = packed[: -layout.ADDRESS_BYTES] + lane.watch()
             if self.module.spilled:
                 packed = lane.arguments(batch, packed).to_bytes(8, "little")
             if batch.bound is not pipeline:

@@ -50,7 +50,7 @@ from sarek_numba.ir.nodes import (
     While,
 )
 from sarek_numba.ir.types import Array, MemSpace, Scalar, TupleType, Vec
-from sarek_vulkan import atomics, operators, synchronisation, warps
+from sarek_vulkan import atomics, operators, synchronisation, warps, watch
 from sarek_vulkan.arrays import Variable, memory_scalar
 from sarek_vulkan.code import Value
 from sarek_vulkan.expressions import Expressions, kind_of
@@ -59,6 +59,7 @@ from sarek_vulkan.expressions import Expressions, kind_of
 class _Loop(NamedTuple):
     next: int
     merge: int
+    left: int | None  # see `watch`
 
 
 class Statements(Expressions):
@@ -125,6 +126,7 @@ class Statements(Expressions):
             case While(condition=condition, body=body):
                 self._loop(lambda: self.expression(condition), lambda: self.body(body), None)
             case Break():
+                watch.leaves(self, self._loops[-1].left)
                 self.code.branch(self._loops[-1].merge)
             case Continue():
                 self.code.branch(self._loops[-1].next)
@@ -217,14 +219,24 @@ class Statements(Expressions):
         code = self.code
         header, test, inside, following, merge = (code.label() for _ in range(5))
         hint, self._unroll = "Unroll" if self._unroll else "None", False
+        left = watch.place(self)
         code.branch(header)
         code.start(header)
         code.effect("OpLoopMerge", merge, following, hint)
         code.branch(test)
         code.start(test)
-        code.end("OpBranchConditional", condition().id, inside, merge)
+        passes = condition()
+        if left is None:
+            code.end("OpBranchConditional", passes.id, inside, merge)
+        else:
+            leaving = code.label()
+            code.effect("OpSelectionMerge", inside, "None")
+            code.end("OpBranchConditional", passes.id, inside, leaving)
+            code.start(leaving)
+            watch.leaves(self, left)
+            code.branch(merge)
         code.start(inside)
-        outer, self._loops = self._loops, (*self._loops, _Loop(following, merge))
+        outer, self._loops = self._loops, (*self._loops, _Loop(following, merge, left))
         body()
         self._loops = outer
         code.branch(following)
@@ -233,6 +245,7 @@ class Statements(Expressions):
             advance()
         code.branch(header)
         code.start(merge)
+        watch.behind(self, left)
 
     def _for(self, loop: For) -> None:
         by_one = isinstance(loop.step, Const) and abs(int(loop.step.value)) == 1
