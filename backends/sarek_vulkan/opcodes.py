@@ -178,7 +178,8 @@ ENUMERANTS: Mapping[str, Mapping[str, int]] = {
     "MemoryModel": _numbers("1 GLSL450 3 Vulkan"),
     "ExecutionModel": _numbers("5 GLCompute"),
     "ExecutionMode": _numbers(
-        "17 LocalSize 4459 DenormPreserve 4461 SignedZeroInfNanPreserve 4462 RoundingModeRTE"
+        "17 LocalSize 4459 DenormPreserve 4460 DenormFlushToZero 4461 SignedZeroInfNanPreserve "
+        "4462 RoundingModeRTE 4463 RoundingModeRTZ"
     ),
     "StorageClass": _numbers(
         "1 Input 4 Workgroup 6 Private 7 Function 9 PushConstant 5349 PhysicalStorageBuffer"
@@ -194,16 +195,21 @@ ENUMERANTS: Mapping[str, Mapping[str, int]] = {
         "24 NumWorkgroups 25 WorkgroupSize 26 WorkgroupId 27 LocalInvocationId "
         "28 GlobalInvocationId 36 SubgroupSize 41 SubgroupLocalInvocationId"
     ),
-    "Capability": _numbers(
+    "Capability": _numbers(  # all those of `features`, whether modules ever declare them or not
         """
-        1 Shader 10 Float64 11 Int64 12 Int64Atomics 22 Int16 39 Int8 61 GroupNonUniform
-        65 GroupNonUniformShuffle 4428 WorkgroupMemoryExplicitLayoutKHR
+        1 Shader 9 Float16 10 Float64 11 Int64 12 Int64Atomics 22 Int16 39 Int8 61 GroupNonUniform
+        62 GroupNonUniformVote 63 GroupNonUniformArithmetic 64 GroupNonUniformBallot
+        65 GroupNonUniformShuffle 66 GroupNonUniformShuffleRelative 67 GroupNonUniformClustered
+        68 GroupNonUniformQuad 4428 WorkgroupMemoryExplicitLayoutKHR
         4429 WorkgroupMemoryExplicitLayout8BitAccessKHR
         4430 WorkgroupMemoryExplicitLayout16BitAccessKHR 4433 StorageBuffer16BitAccess
-        4448 StorageBuffer8BitAccess 4464 DenormPreserve 4466 SignedZeroInfNanPreserve
-        4467 RoundingModeRTE 5345 VulkanMemoryModel 5347 PhysicalStorageBufferAddresses
-        5612 AtomicFloat32MinMaxEXT 5613 AtomicFloat64MinMaxEXT 6033 AtomicFloat32AddEXT
-        6034 AtomicFloat64AddEXT
+        4434 UniformAndStorageBuffer16BitAccess 4435 StoragePushConstant16
+        4441 VariablePointersStorageBuffer 4442 VariablePointers 4448 StorageBuffer8BitAccess
+        4449 UniformAndStorageBuffer8BitAccess 4450 StoragePushConstant8 4464 DenormPreserve
+        4465 DenormFlushToZero 4466 SignedZeroInfNanPreserve 4467 RoundingModeRTE
+        4468 RoundingModeRTZ 5345 VulkanMemoryModel 5346 VulkanMemoryModelDeviceScope
+        5347 PhysicalStorageBufferAddresses 5612 AtomicFloat32MinMaxEXT
+        5613 AtomicFloat64MinMaxEXT 6033 AtomicFloat32AddEXT 6034 AtomicFloat64AddEXT
         """
     ),
     "MemoryOperands": _numbers("0 None 1 Volatile 2 Aligned 32 NonPrivatePointer"),

@@ -47,6 +47,9 @@ from sarek_vulkan.statements import Statements
 from sarek_vulkan.synchronisation import Model
 from sarek_vulkan.types import UNSIGNED, Types
 
+# A kernel's meaning wants these of the float controls; their opposites exclude them.
+FLOAT_MODES = frozenset({"DenormPreserve", "RoundingModeRTE", "SignedZeroInfNanPreserve"})
+
 Given = Value | ArrayPlace
 Helpers = Callable[[str], HelperFunction]
 
@@ -124,7 +127,7 @@ class Program:
         # the constant decorated WorkgroupSize is what counts
         add(Section.MODES, "OpExecutionMode", entry, "LocalSize", 1, 1, 1)
         for mode, width in sorted(self.abilities.float_controls):
-            if width in self.types.float_widths:
+            if mode in FLOAT_MODES and width in self.types.float_widths:
                 self.assembler.capability(mode)
                 add(Section.MODES, "OpExecutionMode", entry, mode, width)
 
