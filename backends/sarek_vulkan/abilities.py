@@ -27,6 +27,7 @@ class Abilities:
     `explicit_shared`: VK_KHR_workgroup_memory_explicit_layout with 8- and 16-bit access.
     `lanes_run_along`: in the last subgroup of a row, lanes of no thread run along, and round loops.
     `gives_up_loops`: it ends loops after many passes, so modules are watched (`watch`).
+    `narrows_wrongly`: its compiler looks wrongly into integers made narrower (`hidden`).
     `native`: inexact functions of the extended instruction set GLSL.std.450 that keep the bounds of
     the documentation on this device, as measured.
     """
@@ -42,4 +43,5 @@ class Abilities:
     explicit_shared: bool = False
     lanes_run_along: bool = False
     gives_up_loops: bool = False
+    narrows_wrongly: bool = False
     native: Set[tuple[str, Scalar]] = frozenset()

@@ -46,6 +46,7 @@ class Code:
         self.variables: list[Instruction] = []
         self.block = 0
         self.open = False
+        self.hide: Callable[[Value], Value] | None = None  # see `hidden`
 
     # --- instructions and blocks ---
 
@@ -129,6 +130,9 @@ class Code:
 
     def arithmetic(self, name: str, a: Value, b: Value) -> Value:
         """`add`, `sub`, `mul`, and `div` of floats."""
+        if a.type is Scalar.INT16 and name == "sub" and self.hide is not None:
+            wide = (self.resized(each, Scalar.INT32) for each in (a, b))
+            return self.narrowed(self.arithmetic(name, *wide), a.type)
         if not a.type.is_float:
             return self.value(_INTEGER[name], a.type, a.id, b.id)
         special = with_zero(self, name, a, b)
@@ -212,6 +216,8 @@ class Code:
         return self.value("OpLogicalNot" if a.type is BOOL else "OpNot", a.type, a.id)
 
     def negate(self, a: Value) -> Value:
+        if a.type is Scalar.INT16 and self.hide is not None:
+            return self.narrowed(self.negate(self.resized(a, Scalar.INT32)), a.type)
         return self.value("OpFNegate" if a.type.is_float else "OpSNegate", a.type, a.id)
 
     def select(self, condition: Value, then: Value, orelse: Value) -> Value:
@@ -222,6 +228,15 @@ class Code:
         if a.type.bits == to.bits:
             return Value(a.id, to)
         return self.value("OpSConvert" if signed(a.type) else "OpUConvert", to, a.id)
+
+    def narrowed(self, a: Value, to: Scalar) -> Value:
+        """`resized`, the result of which no compiler looks into where `hide` says so."""
+        if self.hide is not None and to.bits < a.type.bits:
+            if to.bits == 32:
+                return self.hide(self.resized(a, to))
+            if to is Scalar.INT16:
+                return self.resized(self.hide(self.resized(a, Scalar.INT32)), to)
+        return self.resized(a, to)
 
     def reinterpreted(self, a: Value, to: Scalar) -> Value:
         """The same bits as another type of the same width."""

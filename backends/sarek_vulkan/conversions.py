@@ -39,7 +39,7 @@ def cast(code: Code, value: Value, to: Scalar, library: Library) -> Value:
     if to.is_float:
         wide = code.resized(value, _at_least_32(source))
         return code.value("OpConvertSToF" if signed(source) else "OpConvertUToF", to, wide.id)
-    return code.resized(value, to)
+    return code.narrowed(value, to)
 
 
 def _to_half(code: Code, value: Value, to: Scalar, library: Library) -> Value:
@@ -67,7 +67,7 @@ def _saturated(code: Code, value: Value, to: Scalar) -> Value:
     source, wide = value.type, _at_least_32(to)
     low, high = float(to.minimum), float(to.maximum + 1)  # powers of two, so exact
     inside = code.value("OpConvertFToS" if signed(to) else "OpConvertFToU", wide, value.id)
-    result = code.resized(inside, to)
+    result = code.narrowed(inside, to)
     above = code.compare("ge", value, code.constant(source, high))
     result = code.select(above, code.constant(to, to.maximum), result)
     # all that truncates to the least number or lies below it

@@ -43,7 +43,8 @@ class Module:
     `words` is what vkCreateShaderModule takes. `static_shared_bytes` are those of the arrays that
     the module declares with constant lengths, `dynamic_shared` says whether it has the dynamic
     region besides. If `watched`, the last argument is of no parameter: it is the address of a
-    word that the launch sets if the device gave up a loop.
+    word that the launch sets if the device gave up a loop. `local_bytes` are those of the arrays
+    of one thread.
     """
 
     words: bytes
@@ -55,6 +56,7 @@ class Module:
     capabilities: tuple[str, ...]
     extensions: tuple[str, ...]
     watched: bool = False
+    local_bytes: int = 0
 
 
 def arguments_of(types: Sequence[Scalar | None]) -> tuple[tuple[Argument, ...], int]:

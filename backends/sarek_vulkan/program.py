@@ -41,6 +41,7 @@ from sarek_vulkan.arrays import (
 )
 from sarek_vulkan.code import Code, Value
 from sarek_vulkan.coordinates import Coordinates
+from sarek_vulkan.hidden import hider
 from sarek_vulkan.layout import ENTRY, SHARED_CONSTANT, Module
 from sarek_vulkan.spirv import Assembler, Section
 from sarek_vulkan.statements import Statements
@@ -71,6 +72,7 @@ class Program:
         self.arrays: dict[int, ArrayPlace] = {}  # those that every function can name
         self.interface: list[int] = []
         self.static_shared_bytes = 0
+        self.local_bytes = 0
         self.watch: int | None = None  # the variable that holds the address of `watch`
         self._functions: dict[tuple[object, ...], int] = {}
 
@@ -108,6 +110,7 @@ class Program:
             capabilities=self.assembler.declared(Section.CAPABILITIES),
             extensions=self.assembler.declared(Section.EXTENSIONS),
             watched=watched,
+            local_bytes=self.local_bytes,
         )
 
     # --- declarations ---
@@ -281,6 +284,8 @@ class Program:
     def _begin(self, name: str, helpers: Helpers) -> tuple[int, Statements]:
         function = self.assembler.id()
         code = Code(self.types, self.kernel.fastmath)
+        if self.abilities.narrows_wrongly:
+            code.hide = hider(code, self.coordinates)
         code.start(code.label())
         code.name(function, name)
         return function, Statements(self, code, helpers)

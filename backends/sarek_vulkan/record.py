@@ -195,6 +195,7 @@ WARPS = {_LLVMPIPE}  # drivers whose lanes follow the linear index in the block
 ROWS = {_LLVMPIPE}  # of which those begin another subgroup with each row
 GIVES_UP_LOOPS = {_LLVMPIPE}  # drivers that end loops after 65535 passes of a subgroup
 LANES_RUN_ALONG = {_LLVMPIPE}  # drivers whose subgroups have lanes beyond the end of a row
+NARROWS_WRONGLY = {_NVIDIA}  # met through OpenCL, whose assembler is the same; see `hidden`
 EXACT = {"division": DIVISION, "square_root": SQUARE_ROOT, "fma": FMA}
 
 
@@ -236,6 +237,7 @@ def abilities_of(physical: Physical) -> Abilities:
         ),
         gives_up_loops=_driver(physical) in GIVES_UP_LOOPS,
         lanes_run_along=_driver(physical) in LANES_RUN_ALONG,
+        narrows_wrongly=_driver(physical) in NARROWS_WRONGLY,
     )
 
 

@@ -12,7 +12,7 @@ from sarek_numba import passes
 from sarek_numba.capability import DeviceRecord
 from sarek_numba.codegen import cfamily
 from sarek_numba.codegen.target import Target
-from sarek_numba.errors import InvalidDimensions, SourceCompilationError
+from sarek_numba.errors import BackendError, InvalidDimensions, SourceCompilationError
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.warps import uses_warps
 from sarek_numba.runtime.device import (
@@ -102,7 +102,7 @@ class VulkanProgram:
         """
         self.check(block)
         if not self.module.dynamic_shared:
-            return self.pipelines.get(*block)
+            return self._compiled(*block)
         dynamic = layout.dynamic_shared_bytes(shared_bytes)
         limit = self._owner.record.limits.shared_bytes
         if self.static_shared_bytes + dynamic > limit:
@@ -111,7 +111,25 @@ class VulkanProgram:
                 f"asks for {dynamic} more; {self._owner.record.name} has {limit} for a block "
                 "(maxComputeSharedMemorySize)"
             )
-        return self.pipelines.get(*block, dynamic)
+        return self._compiled(*block, dynamic)
+
+    def _compiled(self, *constants: int) -> Any:
+        """The pipeline; a driver that makes none says no more than that it failed."""
+        try:
+            return self.pipelines.get(*constants)
+        except BackendError as error:
+            if type(error) is not BackendError:
+                raise  # no memory, or no device
+            local = self.module.local_bytes
+            hint = (
+                f"\n  hint: a thread has {local} bytes of arrays; keep large ones in global memory"
+            )
+            raise SourceCompilationError(
+                f"the driver of {self._owner.record.name} makes no pipeline of kernel "
+                f"'{self.name}': {error}{hint if local else ''}",
+                self.source,
+                "",
+            ) from error
 
     def packed(self, arguments: Sequence[Any]) -> bytes:
         """The block of arguments."""

@@ -106,6 +106,7 @@ class Statements(Expressions):
 
     def _declare_array(self, var: Var, element: Scalar, length: int) -> None:
         types, stored = self.code.types, memory_scalar(element)
+        self.program.local_bytes += length * stored.bits // 8
         type = types.array(types.scalar(stored), length)
         array = self.code.variable(type)
         self.code.name(array, var.name)

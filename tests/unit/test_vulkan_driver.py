@@ -20,6 +20,7 @@ from sarek_numba.errors import (
     InvalidDimensions,
     LaunchFailed,
     OutOfMemory,
+    SourceCompilationError,
 )
 from sarek_numba.runtime.device import BackendUnavailable
 from sarek_numba.runtime.registry import Device
@@ -218,6 +219,29 @@ def test_a_submission_that_fails_is_told_once(device):
     own.logical.call.vkQueueSubmit = real
     scale.launch(x, np.float32(2), grid=1, block=8, device=failing)
     assert (x == 4).all()
+
+
+@sarek.kernel
+def reversed_locally(out, n):
+    own = sarek.local.array(40, sarek.float64)
+    for k in range(n):
+        own[k] = k
+    out[sarek.global_idx.x] = own[n - 1 - sarek.global_idx.x]
+
+
+@on_vulkan
+@pytest.mark.parametrize("kernel", [scale, reversed_locally], ids=lambda k: k.__name__)
+def test_a_pipeline_that_the_driver_does_not_make(device, kernel):
+    """It names the kernel, what the driver says, and local arrays, of which no limit is known."""
+    own = VulkanDriver(driver_of(device).physical, "vulkan:failing")
+    x = np.ones(8, np.float64)
+    given = 8 if kernel is reversed_locally else 2.0
+    own.logical.call.vkCreateComputePipelines = lambda *_: -13
+    with pytest.raises(SourceCompilationError, match=r"(?s)no pipeline .*UNKNOWN") as raised:
+        kernel.launch(x, given, grid=1, block=8, device=Device(own))
+    assert f"kernel '{kernel.__name__}'" in str(raised.value)
+    assert ("320 bytes of arrays" in str(raised.value)) is (kernel is reversed_locally)
+    assert x.tolist() == [1] * 8
 
 
 # --- limits ---------------------------------------------------------------------------------------

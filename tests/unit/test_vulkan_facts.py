@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import sarek_numba as sarek
 from sarek_numba import passes
+from sarek_numba.runtime.registry import Device
 from sarek_vulkan import program
 from sarek_vulkan.abilities import Abilities
 from sarek_vulkan.emit import emit, target_for
 from sarek_vulkan.features import ALL, FLOAT_CONTROLS, SUBGROUP_OPERATIONS
 from sarek_vulkan.opcodes import ENUMERANTS
 from sarek_vulkan.record import abilities_of, record_of
+from sarek_vulkan.runtime import VulkanDriver
 from sarek_vulkan.spirv import Assembler, disassemble
 from tests.executors import SEED
 from tests.kernels.case import Case
 from tests.kernels.corpus import CASES
 from tests.unit.spirv_tools import disassembly, validate
 from tests.unit.vulkan_facts import NVIDIA
+from tests.unit.vulkan_kit import driver_of, on_vulkan
 
 OPPOSITES = (("DenormPreserve", "DenormFlushToZero"), ("RoundingModeRTE", "RoundingModeRTZ"))
 SOME = [case for case in CASES if not case.warps][::16]
@@ -86,6 +91,53 @@ def test_modes_that_exclude_each_other_are_seen(monkeypatch):
     monkeypatch.setattr(program, "FLOAT_MODES", frozenset(FLOAT_CONTROLS.values()))
     text = "".join(map(disassemble, _modules(abilities_of(NVIDIA), SOME[:4])))
     assert _excluding(text) == [("DenormPreserve", 32), ("RoundingModeRTE", 32)]
+
+
+@sarek.kernel
+def narrowing(out, x, y):
+    i = sarek.global_idx.x
+    minus = -x[i]
+    out[i, 0] = minus
+    out[i, 1] = -(-sarek.int16(y[i]))
+    out[i, 2] = sarek.int16(sarek.int16(0) - x[i])
+    out[i, 3] = abs(x[i])
+    out[i, 4] = sarek.int16(sarek.int32(sarek.int64(y[i]) << 20) >> 4)
+
+
+def _narrowed(device: sarek.Device) -> list[list[int]]:
+    x = np.array([-32768, 32767, 0, -1, 5, 300, -300, 1], np.int16)
+    out = np.zeros((8, 5), np.int64)
+    narrowing.launch(out, x, x.view(np.uint16), grid=1, block=8, device=device)
+    return out.tolist()
+
+
+@on_vulkan
+def test_hidden_integers_are_the_same(device):
+    """What is hidden of NVIDIA's compiler keeps its value, on whatever runs it."""
+    own = VulkanDriver(driver_of(device).physical, "vulkan:hidden")
+    own.abilities = replace(own.abilities, narrows_wrongly=True)
+    hidden = Device(own)
+    assert _narrowed(hidden) == _narrowed(sarek.device("interpreter"))
+    arrays = [sarek.int64[:, :], sarek.int16[:], sarek.uint16[:]]
+    assert "OpBitwiseXor" in narrowing.source(hidden, *arrays)
+
+
+def test_no_int16_is_negated_for_nvidia():
+    """All are 32 bits wide, and what becomes narrower is hidden first; of others they are short."""
+    arrays = [sarek.int64[:, :], sarek.int16[:], sarek.uint16[:]]
+    found = {}
+    for hides in (False, True):
+        abilities = replace(abilities_of(NVIDIA), narrows_wrongly=hides)
+        kernel = passes.optimise(narrowing.ir(*arrays), target_for(abilities))
+        text = disassemble(emit(kernel, abilities, 256).words)
+        (short,) = re.findall(r"(%\d+) = OpTypeInt 16 0", text)
+        found[hides] = re.findall(rf"= (Op(?:SNegate|ISub)) {short} ", text)
+        made = re.findall(rf"= OpSConvert {short} (%\d+)", text)
+        hidden = re.findall(r"(%\d+) = OpBitwiseXor", text)
+        assert set(made) <= set(hidden) or not hides
+    assert abilities_of(NVIDIA).narrows_wrongly
+    assert found[True] == []
+    assert "OpSNegate" in found[False]
 
 
 def test_a_record_of_facts_alone():
