@@ -121,9 +121,7 @@ class VulkanProgram:
             if type(error) is not BackendError:
                 raise  # no memory, or no device
             local = self.module.local_bytes
-            hint = (
-                f"\n  hint: a thread has {local} bytes of arrays; keep large ones in global memory"
-            )
+            hint = f"\n  hint: keep local arrays, {local} bytes of a thread, in global memory"
             raise SourceCompilationError(
                 f"the driver of {self._owner.record.name} makes no pipeline of kernel "
                 f"'{self.name}': {error}{hint if local else ''}",

@@ -240,7 +240,7 @@ def test_a_pipeline_that_the_driver_does_not_make(device, kernel):
     with pytest.raises(SourceCompilationError, match=r"(?s)no pipeline .*UNKNOWN") as raised:
         kernel.launch(x, given, grid=1, block=8, device=Device(own))
     assert f"kernel '{kernel.__name__}'" in str(raised.value)
-    assert ("320 bytes of arrays" in str(raised.value)) is (kernel is reversed_locally)
+    assert ("320 bytes of a thread" in str(raised.value)) is (kernel is reversed_locally)
     assert x.tolist() == [1] * 8
 
 

@@ -98,7 +98,8 @@ def narrowing(out, x, y):
     i = sarek.global_idx.x
     minus = -x[i]
     out[i, 0] = minus
-    out[i, 1] = -(-sarek.int16(y[i]))
+    inner = -sarek.int16(y[i])
+    out[i, 1] = -inner
     out[i, 2] = sarek.int16(sarek.int16(0) - x[i])
     out[i, 3] = abs(x[i])
     out[i, 4] = sarek.int16(sarek.int32(sarek.int64(y[i]) << 20) >> 4)
