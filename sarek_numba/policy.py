@@ -237,6 +237,11 @@ def disabled(optimisation: str) -> bool:
     return bool({"all", optimisation} & settings.disabled_optimisations())
 
 
+def enabled(optimisation: str) -> bool:
+    """Whether `SAREK_OPT_ENABLE` names an optimisation."""
+    return optimisation in settings.enabled_optimisations()
+
+
 # --- deviations -----------------------------------------------------------------------------------
 
 

@@ -50,6 +50,7 @@ _OF_LAUNCHES = (
     "SAREK_DEVICE",
     "SAREK_DISABLE",
     "SAREK_OPT_DISABLE",
+    "SAREK_OPT_ENABLE",
     "SAREK_WARP_WIDTH",
 )
 
@@ -62,6 +63,11 @@ def debug_words() -> frozenset[str]:
 def disabled_optimisations() -> frozenset[str]:
     """SAREK_OPT_DISABLE: grants and optimisations that are revoked ("all" for every one)."""
     return _words("SAREK_OPT_DISABLE")
+
+
+def enabled_optimisations() -> frozenset[str]:
+    """SAREK_OPT_ENABLE: optimisations that are done where nothing measured says that they win."""
+    return _words("SAREK_OPT_ENABLE")
 
 
 def explain() -> bool:

@@ -44,6 +44,8 @@ ATTRIBUTES = {
     "MaxGridDimY": 65536,
     "MaxGridDimZ": 65536,
     "MaxThreadsPerBlock": 1024,
+    "MaxThreadsPerMultiProcessor": 2048,
+    "MultiprocessorCount": 2,
     "MaxRegistersPerBlock": 65536,
     "MaxSharedMemoryPerBlock": 64 << 10,
     "WarpSize": 64,

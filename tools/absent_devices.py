@@ -21,10 +21,13 @@ class _Told:
     target: str
     warp_width: int
     memory: int
+    processors: int  # compute units, or pairs of them where a block may have two
 
     def attribute(self, device: int, name: str) -> int:
         return {
             "MaxThreadsPerBlock": 1024,
+            "MaxThreadsPerMultiProcessor": 2048,
+            "MultiprocessorCount": self.processors,
             "MaxBlockDimX": 1024,
             "MaxBlockDimY": 1024,
             "MaxBlockDimZ": 1024,
@@ -62,9 +65,9 @@ def _hip(told: _Told) -> DeviceRecord:
 
 def hip_gfx90a() -> DeviceRecord:
     """CDNA 2: wavefronts of 64."""
-    return _hip(_Told("AMD Instinct MI210", "gfx90a", 64, 64 << 30))
+    return _hip(_Told("AMD Instinct MI210", "gfx90a", 64, 64 << 30, 104))
 
 
 def hip_gfx1100() -> DeviceRecord:
     """RDNA 3: wavefronts of 32."""
-    return _hip(_Told("AMD Radeon RX 7900 XTX", "gfx1100", 32, 24 << 30))
+    return _hip(_Told("AMD Radeon RX 7900 XTX", "gfx1100", 32, 24 << 30, 48))

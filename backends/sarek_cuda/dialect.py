@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sarek_numba.codegen.cudalike import CUDALIKE, HEAD
-from sarek_numba.codegen.target import Target
+from sarek_numba.codegen.target import GPU_COARSENING, Target
 from sarek_numba.ir.types import Scalar
 
 _SOURCES = {Scalar.FLOAT32: "float", Scalar.FLOAT64: "double"}
@@ -80,4 +80,10 @@ DIALECT = replace(
     },
 )
 
-TARGET = Target("cuda", address_bits=32, shuffles_only=True, framework=DIALECT.framework)
+TARGET = Target(
+    "cuda",
+    address_bits=32,
+    shuffles_only=True,
+    framework=DIALECT.framework,
+    coarsening=GPU_COARSENING,
+)

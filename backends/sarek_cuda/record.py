@@ -7,7 +7,7 @@ from typing import Any
 
 from sarek_cuda.dialect import DIALECT
 from sarek_cuda.driver import Api, shown
-from sarek_numba.capability import DeviceRecord, Limits
+from sarek_numba.capability import DeviceRecord, Limits, Residency
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.cudalike.facts import Evidence, facts
 from sarek_numba.runtime.device import BackendUnavailable
@@ -111,6 +111,10 @@ def record_of(api: Api, device: Any, name: str) -> DeviceRecord:
             warp_width=attribute("WARP_SIZE"),
             thread_local_bytes=LOCAL_BYTES,
             registers=attribute("MAX_REGISTERS_PER_BLOCK"),
+            residency=Residency(
+                attribute("MULTIPROCESSOR_COUNT") * attribute("MAX_THREADS_PER_MULTIPROCESSOR"),
+                "MULTIPROCESSOR_COUNT times MAX_THREADS_PER_MULTIPROCESSOR of cuDeviceGetAttribute",
+            ),
         ),
         facts=facts(DIALECT, _EVIDENCE),
     )

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from sarek_numba.codegen.cudalike import CUDALIKE, DEFINITIONS, HEAD
 from sarek_numba.codegen.dialect import Dialect, WarpSpelling
-from sarek_numba.codegen.target import Target
+from sarek_numba.codegen.target import GPU_COARSENING, Target
 from sarek_numba.ir.types import Scalar
 
 _EXACT, _CONTRACTED = "#pragma clang fp contract(off)", "#pragma clang fp contract(on)"
@@ -69,7 +69,13 @@ DIALECT = replace(
     ),
 )
 
-TARGET = Target("hip", address_bits=32, shuffles_only=True, framework=DIALECT.framework)
+TARGET = Target(
+    "hip",
+    address_bits=32,
+    shuffles_only=True,
+    framework=DIALECT.framework,
+    coarsening=GPU_COARSENING,
+)
 
 
 def contracting(dialect: Dialect) -> Dialect:

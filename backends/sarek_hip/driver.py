@@ -69,6 +69,8 @@ ATTRIBUTES = {
     "MaxGridDimY": 30,
     "MaxGridDimZ": 31,
     "MaxThreadsPerBlock": 56,
+    "MaxThreadsPerMultiProcessor": 57,
+    "MultiprocessorCount": 63,
     "MaxRegistersPerBlock": 71,
     "MaxSharedMemoryPerBlock": 74,
     "WarpSize": 87,

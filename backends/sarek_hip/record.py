@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sarek_hip.dialect import DIALECT
 from sarek_hip.driver import Api, shown
-from sarek_numba.capability import DeviceRecord, Limits
+from sarek_numba.capability import DeviceRecord, Limits, Residency
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.cudalike.facts import Evidence, facts
 
@@ -99,6 +99,10 @@ def record_of(api: Api, device: int, name: str) -> DeviceRecord:
             warp_width=attribute("WarpSize"),
             thread_local_bytes=LOCAL_BYTES,
             registers=attribute("MaxRegistersPerBlock"),
+            residency=Residency(
+                attribute("MultiprocessorCount") * attribute("MaxThreadsPerMultiProcessor"),
+                "MultiprocessorCount times MaxThreadsPerMultiProcessor of hipDeviceGetAttribute",
+            ),
             threads_per_axis=THREADS_PER_AXIS,
         ),
         facts=facts(DIALECT, _EVIDENCE),

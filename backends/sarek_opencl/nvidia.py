@@ -35,6 +35,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from sarek_numba.capability import Residency
 from sarek_numba.codegen.dialect import Dialect, WarpSpelling
 from sarek_numba.ir.nodes import Coordinate, FenceScope
 from sarek_numba.ir.types import Scalar
@@ -137,6 +138,25 @@ _NARROWINGS = {(source, Scalar.INT16): "narrow_short" for source in Scalar if so
 
 def is_nvidia(device: Any) -> bool:
     return bool(device.platform.name == PLATFORM)
+
+
+# Threads that a multiprocessor holds, by compute capability: CUDA C++ Programming Guide, technical
+# specifications.
+_RESIDENT = {50: 2048, 52: 2048, 60: 2048, 61: 2048, 70: 2048, 75: 1024, 80: 2048, 86: 1536,
+             87: 1536, 89: 1536, 90: 2048, 100: 2048, 103: 2048, 120: 1536}  # fmt: skip
+
+
+def residency_of(device: Any) -> Residency | None:
+    """How many threads run at a time; None for a compute capability that is not in the table."""
+    major, minor = device.compute_capability_major_nv, device.compute_capability_minor_nv
+    threads = _RESIDENT.get(10 * major + minor)
+    if threads is None:
+        return None
+    evidence = (
+        f"CL_DEVICE_MAX_COMPUTE_UNITS times {threads} threads, which the CUDA C++ Programming "
+        f"Guide states for compute capability {major}.{minor}"
+    )
+    return Residency(int(device.max_compute_units) * threads, evidence)
 
 
 def _axes(function: str) -> tuple[str, str, str]:

@@ -92,6 +92,7 @@ def record_of(device: Any, name: str) -> DeviceRecord:
             warps_span_rows=not is_cpu,
             local_bytes=pocl.local_bytes() if pocl.is_pocl(device) else None,
             thread_local_bytes=nvidia.LOCAL_BYTES if nvidia.is_nvidia(device) else None,
+            residency=nvidia.residency_of(device) if nvidia.is_nvidia(device) else None,
         ),
         facts=_facts(device),
         is_cpu=is_cpu,

@@ -19,9 +19,10 @@ from sarek_numba.capability import DeviceRecord, refuse
 from sarek_numba.capability.flags import illegal
 from sarek_numba.codegen import cfamily
 from sarek_numba.codegen.dialect import Dialect
-from sarek_numba.codegen.target import Target
+from sarek_numba.codegen.target import GPU_COARSENING, Target
 from sarek_numba.errors import InvalidDimensions
 from sarek_numba.ir.nodes import Kernel, ParamDecl
+from sarek_numba.passes.coarsen import each_of
 from sarek_numba.runtime.adopted import DeviceArray
 from sarek_numba.runtime.device import (
     BackendUnavailable,
@@ -82,6 +83,8 @@ class OpenCLProgram:
                 )
             )
             self._block_limit = owner.record.limits.threads_per_block
+            if each_of(params) > 1:  # another program takes what has too few registers for this one
+                self._block_limit = min(self._block_limit, nvidia.SAFE_BLOCK)
             if not nvidia.is_nvidia(owner.device):
                 self._block_limit = int(
                     self._kernel.get_work_group_info(
@@ -159,6 +162,7 @@ class OpenCLDriver:
             address_bits=64 if self.record.is_cpu else 32,
             shuffles_only=True,
             framework=DIALECT.framework,
+            coarsening=0 if self.record.is_cpu else GPU_COARSENING,
         )
         self.options = build_options(device)
         self.memory: DeviceMemory | None = OpenCLMemory(self)

@@ -11,7 +11,7 @@ from typing import Any
 from sarek_numba import passes
 from sarek_numba.capability import DeviceRecord
 from sarek_numba.codegen import cfamily
-from sarek_numba.codegen.target import Target
+from sarek_numba.codegen.target import GPU_COARSENING, Target
 from sarek_numba.errors import BackendError, InvalidDimensions, SourceCompilationError
 from sarek_numba.ir.nodes import Kernel, ParamDecl
 from sarek_numba.ir.warps import uses_warps
@@ -182,7 +182,11 @@ class VulkanDriver:
         self.physical = physical
         self.record: DeviceRecord = record_of(physical, name)
         self.abilities = abilities_of(physical)
-        self.target: Target | None = replace(emit.TARGET, emulates=_EMULATED)
+        self.target: Target | None = replace(
+            emit.TARGET,
+            emulates=_EMULATED,
+            coarsening=0 if self.record.is_cpu else GPU_COARSENING,
+        )
         self.vulkan_memory = VulkanMemory(self, way or way_of(physical))
         self.memory: DeviceMemory | None = self.vulkan_memory
         self.externals: Externals | None = VulkanExternals(self)

@@ -33,6 +33,7 @@ from sarek_numba.capability.model import (
     Fact,
     Limits,
     Probe,
+    Residency,
     Verdict,
     host_facts,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "Limits",
     "Probe",
     "Refusal",
+    "Residency",
     "Shortfall",
     "Verdict",
     "capability_of",

@@ -97,6 +97,14 @@ UNKNOWN = Fact(Verdict.UNKNOWN, CapabilityKind.OPTIONAL, NOTHING_KNOWN)
 
 
 @dataclass(frozen=True, slots=True)
+class Residency:
+    """How many threads a device runs at a time, and how that is known; see `Fact.evidence`."""
+
+    threads: int
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Limits of a launch. Dimensions are (x, y, z); bytes are of one block or of the device.
 
@@ -105,6 +113,7 @@ class Limits:
     threads of a block may take together, `thread_local_bytes` what those of one may take; where
     both are None, the driver knows and says. `registers` are those of a block, where told.
     `threads_per_axis` is what grid times block may be along an axis, where that is limited.
+    `residency` is given where the device says it.
     """
 
     threads_per_block: int
@@ -120,6 +129,7 @@ class Limits:
     thread_local_bytes: int | None = None
     registers: int | None = None
     threads_per_axis: int | None = None
+    residency: Residency | None = None
 
     def warp_width_for(self, wanted: int | None) -> int:
         """The width of a warp on the device, where another than its own may be wanted."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from sarek_numba.ir.types import Scalar
 
+GPU_COARSENING = 16  # bytes: 4 elements of 32 bits a thread; see `Target.coarsening`
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -18,6 +20,9 @@ class Target:
     `calls`: helpers stay functions; without it every call is inlined.
     `inline_barriers`: helpers that hold a barrier are inlined (a target that splits at barriers).
     `shuffles_only`: votes and reductions of a warp are made of shuffles.
+    `coarsening`: bytes of the widest element that one thread is to work on at once, where
+    `passes.coarsen` may give a thread the work of several; 0 where it may not. What is launched
+    then is said by the role `Threads` of a parameter.
     `framework`: whose texts it runs where the user gives some (`ir.texts`).
     `own_functions`: inexact functions that `passes.functions` computes, as the device cannot.
     `own_operations`: operations (`passes.exact.OPERATIONS`) that are computed on the bits, as the
@@ -31,6 +36,7 @@ class Target:
     calls: bool = True
     inline_barriers: bool = False
     shuffles_only: bool = False
+    coarsening: int = 0
     framework: str = ""
     own_functions: frozenset[tuple[str, Scalar]] = frozenset()
     own_operations: frozenset[tuple[str, Scalar]] = frozenset()

@@ -66,6 +66,7 @@ from sarek_numba.ir.types import (
     Role,
     ShapeOf,
     StrideOf,
+    Threads,
     UserArgument,
 )
 from sarek_numba.ir.walk import deep_recursion
@@ -155,6 +156,8 @@ class _Parser(CoopmatReader):
                 return StrideOf(self.integer(), self.integer())
             case "dynamic_shared_length":
                 return DynamicSharedLength()
+            case "threads":
+                return Threads(self.integer())
             case "report":
                 return ReportBuffer()
             case _:

@@ -85,6 +85,7 @@ from sarek_numba.ir.types import (
     Role,
     ShapeOf,
     StrideOf,
+    Threads,
     UserArgument,
 )
 from sarek_numba.ir.walk import deep_recursion, root_variable
@@ -384,6 +385,8 @@ def _role(role: Role) -> str:
             return f"stride {argument} {axis}"
         case DynamicSharedLength():
             return "dynamic_shared_length"
+        case Threads(each=each):
+            return f"threads {each}"
         case ReportBuffer():
             return "report"
         case _:

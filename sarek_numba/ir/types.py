@@ -279,6 +279,15 @@ class DynamicSharedLength:
 
 
 @dataclass(frozen=True, slots=True)
+class Threads:
+    """Threads of the user's launch along x, of a kernel each of whose threads does the work of
+    `each` of them: it is launched with as many blocks along x as that takes.
+    """
+
+    each: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReportBuffer:
     """Where threads leave what they print and what they find, as `passes.report` lays it out."""
 
@@ -292,5 +301,6 @@ Role = (
     | ShapeOf
     | StrideOf
     | DynamicSharedLength
+    | Threads
     | ReportBuffer
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sarek_numba.ir.nodes import Kernel
 from sarek_numba.ir.texts import picked
 from sarek_numba.ir.walk import deep_recursion
+from sarek_numba.passes.coarsen import coarsen
 from sarek_numba.passes.collectives import shuffles_only
 from sarek_numba.passes.common import Pass, Target
 from sarek_numba.passes.exact import exact_operations
@@ -53,6 +54,7 @@ PIPELINE: tuple[Pass, ...] = (
     fold,
     simplify,
     prune,
+    coarsen,
 )
 
 

@@ -50,6 +50,9 @@ class Target(Protocol):
     def framework(self) -> str: ...
 
     @property
+    def coarsening(self) -> int: ...
+
+    @property
     def own_functions(self) -> frozenset[tuple[str, Scalar]]: ...
 
     @property

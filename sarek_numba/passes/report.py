@@ -41,6 +41,7 @@ class _Inlining:
     inline_barriers: bool = False
     shuffles_only: bool = False
     framework: str = ""
+    coarsening: int = 0
     own_functions: frozenset[tuple[str, Scalar]] = frozenset()
     own_operations: frozenset[tuple[str, Scalar]] = frozenset()
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from sarek_numba.ir.types import (
     Scalar,
     ShapeOf,
     StrideOf,
+    Threads,
     UserArgument,
 )
 from sarek_numba.ir.variants import is_variant, other_declaration, variant_name
@@ -514,8 +515,16 @@ _LAYOUT_WORDS = {"C": "C-contiguous", "F": "Fortran-contiguous"}
 
 # --- filling parameters ---------------------------------------------------------------------------
 
-Filler = Callable[[Arguments, Sequence[Any], int], Any]
-"""Gives the value of a parameter from the arguments, the regions' buffers and the shared bytes."""
+
+class Sizes(NamedTuple):
+    """What a launch has beside its arguments: dynamic shared bytes, and threads along x."""
+
+    shared_bytes: int
+    threads: int
+
+
+Filler = Callable[[Arguments, Sequence[Any], Sizes], Any]
+"""Gives the value of a parameter from the arguments, the regions' buffers and the sizes."""
 
 
 def fillers(params: Sequence[ParamDecl]) -> tuple[Filler, ...]:
@@ -526,47 +535,49 @@ def fillers(params: Sequence[ParamDecl]) -> tuple[Filler, ...]:
 def _filler(param: ParamDecl) -> Filler:
     role = param.role
     if isinstance(role, ReportBuffer):
-        return lambda arguments, buffers, shared: buffers[-1]  # behind those of the regions
+        return lambda arguments, buffers, sizes: buffers[-1]  # behind those of the regions
     if param.array is not None:
         assert isinstance(role, UserArgument), "an array is filled by the user's argument"
         position = role.argument
         if role.column is not None:
             return _column(position, role.column)
-        return lambda arguments, buffers, shared: buffers[arguments.placement(position).region]
+        return lambda arguments, buffers, sizes: buffers[arguments.placement(position).region]
     assert isinstance(param.var.type, Scalar), "a parameter is an array or a scalar"
     convert = converter(param.var.type)
     read = _reader(role)
-    return lambda arguments, buffers, shared: convert(read(arguments, shared))
+    return lambda arguments, buffers, sizes: convert(read(arguments, sizes))
 
 
 def _column(position: int, column: int) -> Filler:
-    def fill(arguments: Arguments, buffers: Sequence[Any], shared: int) -> Any:
+    def fill(arguments: Arguments, buffers: Sequence[Any], sizes: Sizes) -> Any:
         found = arguments.placement(arguments.columns[position].first + column)
         return buffers[found.region]
 
     return fill
 
 
-def _reader(role: Role) -> Callable[[Arguments, int], Any]:
+def _reader(role: Role) -> Callable[[Arguments, Sizes], Any]:
     match role:
         case UserArgument(argument=position):
-            return lambda arguments, shared: arguments.values[position]
+            return lambda arguments, sizes: arguments.values[position]
         case PartOf(argument=position, part=0):
-            return lambda arguments, shared: arguments.values[position].real
+            return lambda arguments, sizes: arguments.values[position].real
         case PartOf(argument=position):
-            return lambda arguments, shared: arguments.values[position].imag
+            return lambda arguments, sizes: arguments.values[position].imag
         case NumberOf(argument=position, number=number):
-            return lambda arguments, shared: arguments.values[position][number]
+            return lambda arguments, sizes: arguments.values[position][number]
         case LengthOf(argument=position):
-            return lambda arguments, shared: arguments.placement(position).length
+            return lambda arguments, sizes: arguments.placement(position).length
         case OffsetOf(argument=position):
-            return lambda arguments, shared: arguments.placement(position).offset
+            return lambda arguments, sizes: arguments.placement(position).offset
         case ShapeOf(argument=position, axis=axis):
-            return lambda arguments, shared: arguments.placement(position).shape[axis]
+            return lambda arguments, sizes: arguments.placement(position).shape[axis]
         case StrideOf(argument=position, axis=axis):
-            return lambda arguments, shared: arguments.placement(position).strides[axis]
+            return lambda arguments, sizes: arguments.placement(position).strides[axis]
         case DynamicSharedLength():
-            return lambda arguments, shared: shared
+            return lambda arguments, sizes: sizes.shared_bytes
+        case Threads():
+            return lambda arguments, sizes: sizes.threads
         case ReportBuffer():
             raise AssertionError("the report is a buffer")
         case _:

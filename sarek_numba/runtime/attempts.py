@@ -18,10 +18,12 @@ from sarek_numba.ir.types import (
     Scalar,
     ShapeOf,
     StrideOf,
+    Threads,
     UserArgument,
 )
+from sarek_numba.passes.coarsen import launched
 from sarek_numba.runtime import launch as launching
-from sarek_numba.runtime.arguments import ELEMENTS, Arguments, Kind, PythonNumber
+from sarek_numba.runtime.arguments import ELEMENTS, Arguments, Kind, PythonNumber, Sizes
 from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.memory import address, alignment_of, extent, least_unit
 from sarek_numba.runtime.plans import (
@@ -77,14 +79,14 @@ def attempt_of(
     checks = checks_of(given, arguments, analysed)
     if checks is None:
         return None
-    program = launching.program_of(target, analysed)
-    fills = fills_of(program.params, checks, shared_bytes)
+    program = launching.program_of(target, analysed, grid, block)
+    fills = fills_of(program.params, checks, Sizes(shared_bytes, grid[0] * block[0]))
     if fills is None:
         return None
     plan = Plan(
         kernel=analysed.kernel.name,
         program=program,
-        grid=grid,
+        grid=launched(program.params, grid),
         block=block,
         shared_bytes=shared_bytes,
         guards=guards,
@@ -200,15 +202,15 @@ def _int_check(value: int, kind: Kind) -> IntCheck | None:
 
 
 def fills_of(
-    params: Sequence[ParamDecl], checks: Sequence[Check], shared_bytes: int
+    params: Sequence[ParamDecl], checks: Sequence[Check], sizes: Sizes
 ) -> tuple[Fill, ...] | None:
     """What fills each parameter; None where plans do not describe one of them."""
-    fills = [_fill(param, checks, shared_bytes) for param in params]
+    fills = [_fill(param, checks, sizes) for param in params]
     found = tuple(fill for fill in fills if fill is not None)
     return found if len(found) == len(fills) else None
 
 
-def _fill(param: ParamDecl, checks: Sequence[Check], shared_bytes: int) -> Fill | None:
+def _fill(param: ParamDecl, checks: Sequence[Check], sizes: Sizes) -> Fill | None:
     type = param.var.type
     match param.role:
         case UserArgument(argument=position) if param.array is not None:
@@ -230,7 +232,9 @@ def _fill(param: ParamDecl, checks: Sequence[Check], shared_bytes: int) -> Fill 
             is_strided = isinstance(check, ArrayCheck) and check.strided
             return Offset(position, type) if is_strided else Fixed(0, type)
         case DynamicSharedLength():
-            return Fixed(shared_bytes, type)
+            return Fixed(sizes.shared_bytes, type)
+        case Threads():
+            return Fixed(sizes.threads, type)
         case _:  # records, reports
             return None
 

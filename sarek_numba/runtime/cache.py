@@ -33,6 +33,7 @@ class Counters:
     capability_checks: int = 0
     sources: int = 0
     compiles: int = 0
+    coarsened: int = 0  # of these, kernels whose threads do the work of several
     uploads: int = 0
     downloads: int = 0
     uploaded_bytes: int = 0

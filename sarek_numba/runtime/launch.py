@@ -10,7 +10,7 @@ and is raised at every launch. Arity, kinds of arguments and dimensions are chec
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -31,9 +31,11 @@ from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.ir.warps import has_meetings, uses_warps
 from sarek_numba.passes import optimise
+from sarek_numba.passes.coarsen import NAME as COARSENING
+from sarek_numba.passes.coarsen import asked, each_of, launched
 from sarek_numba.passes.report import Reporting, reporting
-from sarek_numba.runtime import disk, promised, recorders, report, telemetry
-from sarek_numba.runtime.arguments import Arguments, Filler, fillers
+from sarek_numba.runtime import coarsening, disk, promised, recorders, report, telemetry
+from sarek_numba.runtime.arguments import Arguments, Filler, Sizes, fillers
 from sarek_numba.runtime.cache import Identity, Memo, count, identity_of
 from sarek_numba.runtime.clock import Clock, warn_of_copies
 from sarek_numba.runtime.device import Bytes, Dimensions, Program, QueuedProgram
@@ -187,7 +189,7 @@ def launch(
     if recorder is not None:
         recorder.launched(device, analysed, arguments, grid, block, shared_bytes)
         return
-    prepared = _prepared_on(device, analysed)
+    prepared = _prepared_for(device, analysed, grid, block)
     program = prepared.program
     check_shared(analysed.kernel.name, program.static_shared_bytes, shared_bytes, device.record)
     positions = arguments.arrays
@@ -200,13 +202,16 @@ def launch(
     clock = Clock(driver, arrays) if telemetry.is_measuring() else None
     warn_of_copies(analysed.kernel.name, device, arrays, arguments.storages)
 
+    blocks = launched(program.params, grid)
+    sizes = Sizes(shared_bytes, grid[0] * block[0])
+
     def filled(buffers: Sequence[Any]) -> list[Any]:
         count("launches")
-        return [fill(arguments, buffers, shared_bytes) for fill in prepared.fillers]
+        return [fill(arguments, buffers, sizes) for fill in prepared.fillers]
 
     def prepare(buffers: Sequence[Any]) -> Callable[[], Any]:
         assert queue is not None
-        given = (queue.handle, grid, block, shared_bytes, filled(buffers))
+        given = (queue.handle, blocks, block, shared_bytes, filled(buffers))
         start = Submission(cast(QueuedProgram, program), device.record.name, *given)
         return start if clock is None else partial(clock.over, start)
 
@@ -221,9 +226,9 @@ def launch(
             )
             buffers = [*stack.enter_context(regions), *own]
             if clock is None:
-                program.launch(grid, block, shared_bytes, filled(buffers))
+                program.launch(blocks, block, shared_bytes, filled(buffers))
             else:
-                clock.run(program, grid, block, shared_bytes, filled(buffers))
+                clock.run(program, blocks, block, shared_bytes, filled(buffers))
     else:
         cast(QueuedProgram, program).check(block)
         enqueue(
@@ -244,15 +249,33 @@ def launch(
         clock.tell(device, analysed.kernel.name, grid, block, arguments.values, read, written)
 
 
-def program_of(device: Device, analysed: Analysed) -> Program:
-    """The program of a kernel on a device."""
-    return _prepared_on(device, analysed).program
+def program_of(device: Device, analysed: Analysed, grid: Dimensions, block: Dimensions) -> Program:
+    """The program of a kernel on a device for launches of a size."""
+    return _prepared_for(device, analysed, grid, block).program
 
 
-def _prepared_on(device: Device, analysed: Analysed) -> _Prepared:
+def _prepared_for(
+    device: Device, analysed: Analysed, grid: Dimensions, block: Dimensions
+) -> _Prepared:
+    """A kernel as the device runs it in launches of a size."""
+    if not coarsening.can(device):
+        return _prepared_on(device, analysed)
+    why = coarsening.why_never(device) or coarsening.why_too_few(device, grid, block)
+    if why is None:
+        coarse = _prepared_on(device, analysed, coarse=True)
+        why = coarsening.why_not(device, coarse.program, grid, block)
+        if why is None:
+            return coarse
+    refused = policy.Refused(why)
+    policy.record_once(analysed.kernel.name, device.record.name, COARSENING, refused)
+    return _prepared_on(device, analysed)
+
+
+def _prepared_on(device: Device, analysed: Analysed, *, coarse: bool = False) -> _Prepared:
     """A kernel as the device runs it: the oracle names the places of its findings by itself."""
     places = analysed.places if device.driver.target is None else None
-    return _prepared.get((places, device), lambda: _prepare(device, analysed), analysed.identity)
+    key = (places, device, coarse)
+    return _prepared.get(key, lambda: _prepare(device, analysed, coarse=coarse), analysed.identity)
 
 
 def reports(device: Device, analysed: Analysed) -> bool:
@@ -430,14 +453,19 @@ def _judged(device: Device, kernel: Kernel, wanted: Sequence[Need]) -> list[capa
 
 
 def source(device: Device, analysed: Analysed) -> Source:
-    """The text that the device compiles; the same object each time."""
-    key = (analysed.places, device)
-    return _sources.get(key, lambda: _make_source(device, analysed), analysed.identity)
+    """The text that the device compiles, for a large launch; the same object each time."""
+    coarse = coarsening.can(device) and coarsening.why_never(device) is None
+    key = (analysed.places, device, coarse)
+    return _sources.get(
+        key, lambda: _make_source(device, analysed, coarse=coarse), analysed.identity
+    )
 
 
-def _make_source(device: Device, analysed: Analysed) -> Source:
+def _make_source(device: Device, analysed: Analysed, *, coarse: bool) -> Source:
     count("sources")
-    return Source(device.driver.source(_kernel_on(device, analysed)), device.record.backend)
+    with asked() if coarse else nullcontext():
+        text = device.driver.source(_kernel_on(device, analysed))
+    return Source(text, device.record.backend)
 
 
 def _fastmath(device: Device, grants: tuple[policy.Grant, ...]) -> policy.Applied | policy.Refused:
@@ -447,19 +475,24 @@ def _fastmath(device: Device, grants: tuple[policy.Grant, ...]) -> policy.Applie
     return policy.Applied(policy.Granted(grants, "contraction, reassociation, approximations"))
 
 
-def _prepare(device: Device, analysed: Analysed) -> _Prepared:
+def _prepare(device: Device, analysed: Analysed, *, coarse: bool) -> _Prepared:
     kernel, driver = _kernel_on(device, analysed), device.driver
-    if driver.target is not None:
-        target = driver.target
-        dump("optimised", kernel.name, lambda: text(optimise(kernel, target)))
-    dump("source", kernel.name, lambda: source(device, analysed))
-    telemetry.say("kernel", telemetry.ONCE, lambda: f"{kernel.name} for {device.record.name}")
-    telemetry.say("kernel", telemetry.SOURCE, lambda: source(device, analysed))
-    loads = disk.code_loads()
-    try:
-        with explained(kernel, device.record.name, driver.target):
-            program = driver.prepare(kernel)
-    finally:
-        if disk.code_loads() == loads:
-            count("compiles")
+    with asked() if coarse else nullcontext() as decision:
+        if driver.target is not None:
+            target = driver.target
+            dump("optimised", kernel.name, lambda: text(optimise(kernel, target)))
+        dump("source", kernel.name, lambda: source(device, analysed))
+        telemetry.say("kernel", telemetry.ONCE, lambda: f"{kernel.name} for {device.record.name}")
+        telemetry.say("kernel", telemetry.SOURCE, lambda: source(device, analysed))
+        loads = disk.code_loads()
+        try:
+            with explained(kernel, device.record.name, driver.target):
+                program = driver.prepare(kernel)
+        finally:
+            if disk.code_loads() == loads:
+                count("compiles")
+    if decision is not None and decision.outcome is not None:
+        policy.record(kernel.name, device.record.name, COARSENING, decision.outcome)
+    if each_of(program.params) > 1:
+        count("coarsened")
     return _Prepared(program, fillers(program.params))

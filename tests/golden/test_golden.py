@@ -16,6 +16,7 @@ from sarek_numba.codegen import cfamily
 from sarek_numba.codegen.target import Target
 from sarek_numba.ir.text import text
 from sarek_numba.passes import optimise
+from sarek_numba.passes.coarsen import asked
 from sarek_opencl.dialect import DIALECT
 from tests.kernels import atomics, control, elementwise, functions, memory
 
@@ -75,6 +76,15 @@ def test_cuda(name, golden):
     kernel, arguments = CORPUS[name]
     legal = optimise(kernel.ir(*arguments), cuda.TARGET)
     golden(cfamily.emit(legal, cuda.DIALECT, entry=kernel.__name__).text, f"{name}.cuda")
+
+
+@pytest.mark.parametrize("name", ["saxpy", "two_dimensions_strided"])
+def test_coarsened(name, golden):
+    """CUDA C++ of large launches, whose threads do the work of several."""
+    kernel, arguments = CORPUS[name]
+    with asked():
+        legal = optimise(kernel.ir(*arguments), cuda.TARGET)
+    golden(cfamily.emit(legal, cuda.DIALECT, entry=kernel.__name__).text, f"{name}.coarsened")
 
 
 @pytest.mark.parametrize("name", [name for name in CORPUS if name != "mandelbrot"])  # float64

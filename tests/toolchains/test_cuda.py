@@ -25,6 +25,16 @@ def test_corpus(module, everything):
         assert nvidia.refusal(whole, target) == ""
 
 
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_coarsened_corpus(module):
+    """The texts of large launches, where they are others."""
+    pairs = [[text_of(case, DIALECT, TARGET, coarse=c) for c in (False, True)]
+             for case in module.corpus]  # fmt: skip
+    texts = [coarse for plain, coarse in pairs if coarse != plain]
+    if texts:
+        assert nvidia.refusal(program(texts), "sm_90a") == ""
+
+
 def test_a_wrong_text_is_refused():
     """The compiler is asked: a name that no header has is an error, and so is a missing word."""
     text = text_of(_SAXPY, DIALECT, TARGET)

@@ -99,6 +99,7 @@ from sarek_numba.ir.types import (
     Scalar,
     ShapeOf,
     StrideOf,
+    Threads,
     TupleType,
     UserArgument,
     Variant,
@@ -383,6 +384,7 @@ class Supply:
             | st.builds(PartOf, small, st.sampled_from((0, 1)))
             | st.builds(NumberOf, small, small)
             | st.just(DynamicSharedLength())
+            | st.builds(Threads, small)
         )
         return ParamDecl(self.declare(), draw(info) if draw(flags) else None, draw(role))
 

@@ -20,12 +20,14 @@ from sarek_numba.ir.types import (
     Scalar,
     ShapeOf,
     StrideOf,
+    Threads,
     UserArgument,
     Vec,
 )
 from sarek_numba.runtime.arguments import (
     Kind,
     PythonNumber,
+    Sizes,
     Stated,
     StatedArray,
     describe,
@@ -294,9 +296,10 @@ def test_parameters_are_filled_by_role() -> None:
         (NumberOf(3, 0), Scalar.INT16, np.int16(5)),
         (NumberOf(3, 3), Scalar.FLOAT32, np.float32(3)),
         (DynamicSharedLength(), Scalar.INT32, np.int32(96)),
+        (Threads(4), Scalar.INT32, np.int32(4096)),
     ]
     made = fillers([_parameter(role, scalar) for role, scalar, _ in wanted])
-    filled = [fill(arguments, ["buffer"], 96) for fill in made]
+    filled = [fill(arguments, ["buffer"], Sizes(96, 4096)) for fill in made]
     assert filled == [value for _, _, value in wanted]
     assert [type(f) for f in filled] == [type(value) for _, _, value in wanted]
 
@@ -306,7 +309,7 @@ def test_scalars_have_exactly_the_declared_type(scalar: Scalar) -> None:
     """A NumPy scalar of the parameter's type, from a Python number or a NumPy scalar."""
     [fill] = fillers([_parameter(UserArgument(0), scalar)])
     for value in (True, np.ones((), scalar.value)[()]):
-        filled = fill(describe("k", ["x"], [value], [None]), [], 0)
+        filled = fill(describe("k", ["x"], [value], [None]), [], Sizes(0, 1))
         assert filled.dtype == np.dtype(scalar.value)
         assert filled == 1
 
@@ -314,4 +317,4 @@ def test_scalars_have_exactly_the_declared_type(scalar: Scalar) -> None:
 def test_a_weak_float_beyond_float32_becomes_infinite_quietly() -> None:
     """It is rounded as a conversion is, without a warning."""
     [fill] = fillers([_parameter(UserArgument(0), Scalar.FLOAT32)])
-    assert fill(describe("k", ["x"], [1e300], [None]), [], 0) == np.inf
+    assert fill(describe("k", ["x"], [1e300], [None]), [], Sizes(0, 1)) == np.inf
