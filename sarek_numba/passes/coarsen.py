@@ -24,7 +24,6 @@ from functools import partial, reduce
 
 from sarek_numba import policy
 from sarek_numba.ir.build import Fresh
-from sarek_numba.ir.check_expr import STORAGE_ONLY
 from sarek_numba.ir.nodes import (
     App,
     ArrayCreate,
@@ -391,12 +390,7 @@ class _Coarsening:
         """An expression that reads no memory, behind `lets` that do."""
         if not _reads(expr):
             return expr
-        kind = type_of(expr)
-        if kind in STORAGE_ONLY:  # no variable is one
-            if not isinstance(expr, Cast):
-                return expr
-            return replace(expr, operand=self._named(name, expr.operand, lets))
-        var = self.fresh(name, kind)
+        var = self.fresh(name, type_of(expr))
         lets.append(Let(var, expr, span=expr.span))
         return VarRef(var, span=expr.span)
 
