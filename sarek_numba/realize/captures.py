@@ -220,7 +220,7 @@ class CapturedGraph:
                 values.append(self._memories.node(value, label, position in analysed.writes))
             else:
                 values.append(symbol_of(value))
-        launching.program_of(device, analysed)  # compiles now
+        launching.compile_on(device, analysed)
         self._device = self._device or device
         info = LaunchInfo(symbol_of(grid), symbol_of(block), symbol_of(shared_bytes))
         self._add(ProgramCall(Program(device, analysed), tuple(values), info))

@@ -38,7 +38,7 @@ def program_for(device: Device, kernel: Kernel) -> Program:
 def compiled(device: Device, analysed: launching.Analysed) -> Program:
     """A program of an analysed kernel. Raises CapabilityError, SourceCompilationError."""
     launching.check_capabilities(device, analysed)
-    launching.program_of(device, analysed)
+    launching.compile_on(device, analysed)
     return Program(device, analysed)
 
 

@@ -254,6 +254,11 @@ def program_of(device: Device, analysed: Analysed, grid: Dimensions, block: Dime
     return _prepared_for(device, analysed, grid, block).program
 
 
+def compile_on(device: Device, analysed: Analysed) -> None:
+    """Have the device compile a kernel, as launches of few threads run it."""
+    _prepared_on(device, analysed)
+
+
 def _prepared_for(
     device: Device, analysed: Analysed, grid: Dimensions, block: Dimensions
 ) -> _Prepared:
