@@ -268,6 +268,7 @@ class ByHand(_Launches):
         module = self.driver.build(text, self.driver.toolchain.options)
         with check("the benchmark", self.access):
             self.function = self.api.function(module, "by_hand")
+            self.api.finish_loading(self.function)
         self.kept = module
         self.lists = [self._given(case, *vectors) for vectors in case.sets]
 
