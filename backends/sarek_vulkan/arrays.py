@@ -92,7 +92,7 @@ class Memory:
             return self._gathered(code, array, index)
         stored = self._stored(array)
         pointer = self.pointer(code, array, index)
-        value = code.value("OpLoad", stored, pointer, *self._operands(array))
+        value = code.value("OpLoad", stored, pointer, *self.operands(array))
         return from_memory(code, value, array.element)
 
     def store(self, code: Code, array: ArrayPlace, index: Value, value: Value) -> None:
@@ -102,7 +102,7 @@ class Memory:
             return
         pointer = self.pointer(code, array, index)
         stored = to_memory(code, value, self._stored(array))
-        code.effect("OpStore", pointer, stored.id, *self._operands(array))
+        code.effect("OpStore", pointer, stored.id, *self.operands(array))
 
     def pointer(self, code: Code, array: ArrayPlace, index: Value) -> int:
         """A pointer to the element at an index, in the form in which it is stored."""
@@ -127,6 +127,13 @@ class Memory:
         bits = self.types.integer(array.element.bits)
         return code.do("OpBitcast", self.types.pointer("PhysicalStorageBuffer", bits), pointer)
 
+    def tile_pointer(self, code: Code, array: ArrayPlace, index: Value) -> tuple[int, int]:
+        """A pointer to the first word of the element at an index, and an element's words."""
+        if isinstance(array, View):
+            place = self._first_word(code, array, index)
+            return self._word(code, array, place), array.element.bits // array.word.bits
+        return self.pointer(code, array, index), 1
+
     def storage(self, array: ArrayPlace) -> str:
         match array:
             case Buffer():
@@ -139,7 +146,7 @@ class Memory:
     def _stored(self, array: Buffer | Variable) -> Scalar:
         return memory_scalar(array.element) if isinstance(array, Buffer) else array.stored
 
-    def _operands(self, array: ArrayPlace) -> tuple[int | str, ...]:
+    def operands(self, array: ArrayPlace) -> tuple[int | str, ...]:
         """Operands of memory of a load or store."""
         match array:
             case Buffer(element=element):
@@ -179,7 +186,7 @@ class Memory:
         for number in range(array.element.bits // array.word.bits):
             at = code.add(place, code.constant(place.type, number)) if number else place
             pointer = self._word(code, array, at)
-            word = code.value("OpLoad", array.word, pointer, *self._operands(array))
+            word = code.value("OpLoad", array.word, pointer, *self.operands(array))
             part = code.resized(word, stored)
             if number:
                 shift = code.constant(Scalar.UINT32, number * array.word.bits)
@@ -199,4 +206,4 @@ class Memory:
                 part = code.shifted("right", whole, shift)
             word = code.resized(part, array.word)
             pointer = self._word(code, array, at)
-            code.effect("OpStore", pointer, word.id, *self._operands(array))
+            code.effect("OpStore", pointer, word.id, *self.operands(array))

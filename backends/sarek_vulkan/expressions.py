@@ -55,6 +55,7 @@ class Expressions:
         self.values: dict[int, Value] = {}  # by id of an immutable variable
         self.variables: dict[int, int] = {}  # pointers, by id of a mutable variable
         self.arrays: dict[int, ArrayPlace] = {}
+        self.fragments: dict[str, tuple[int, int]] = {}  # variable and type, by name
 
     def expression(self, expr: Expr) -> Value:
         """The value of an expression. One frame for each level, for expressions are deep."""

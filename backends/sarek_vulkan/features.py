@@ -13,6 +13,7 @@ V12 = "VkPhysicalDeviceVulkan12Features"
 SIZE_CONTROL = "VkPhysicalDeviceSubgroupSizeControlFeatures"
 ATOMIC_FLOAT = "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT"
 ATOMIC_FLOAT2 = "VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT"
+COOPERATIVE_MATRIX = "VkPhysicalDeviceCooperativeMatrixFeaturesKHR"
 EXPLICIT_LAYOUT = "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR"
 
 STRUCTURES = {  # the extension that each one is of; None for those of Vulkan 1.2
@@ -22,6 +23,7 @@ STRUCTURES = {  # the extension that each one is of; None for those of Vulkan 1.
     ATOMIC_FLOAT: "VK_EXT_shader_atomic_float",
     ATOMIC_FLOAT2: "VK_EXT_shader_atomic_float2",
     EXPLICIT_LAYOUT: "VK_KHR_workgroup_memory_explicit_layout",
+    COOPERATIVE_MATRIX: "VK_KHR_cooperative_matrix",
 }
 
 PLAIN_EXTENSIONS = (  # used where they are, without a feature
@@ -97,6 +99,7 @@ OPTIONAL = (
         "workgroupMemoryExplicitLayout16BitAccess",
         ("WorkgroupMemoryExplicitLayout16BitAccessKHR",),
     ),
+    Feature(COOPERATIVE_MATRIX, "cooperativeMatrix", ("CooperativeMatrixKHR",)),
 )
 ALL = (*REQUIRED, *OPTIONAL)
 

@@ -63,6 +63,7 @@ CAPABILITIES = {  # of compute modules; numbers of SPIR-V's grammar
     5347: "PhysicalStorageBufferAddresses",
     5612: "AtomicFloat32MinMaxEXT",
     6033: "AtomicFloat32AddEXT",
+    6022: "CooperativeMatrixKHR",
     6034: "AtomicFloat64AddEXT",
 }
 ALWAYS = frozenset({"Matrix"})  # implied by Shader

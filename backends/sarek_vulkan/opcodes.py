@@ -1,7 +1,8 @@
 """The instructions and enumerants of SPIR-V that this project uses, as tables.
 
-Numbers and operands are those of "SPIR-V Specification, version 1.6", sections 3.2 to 3.49, and of
-"SPIR-V Extended Instructions for GLSL", section 2. An instruction's operands are words:
+Numbers and operands are those of "SPIR-V Specification, version 1.6", sections 3.2 to 3.49, of
+"SPIR-V Extended Instructions for GLSL", section 2, and of SPV_KHR_cooperative_matrix. An
+instruction's operands are words:
 
 - `type`, `result`, `id`: an id; `word`: a literal of 32 bits; `string`: a literal of characters;
 - a name with a capital: an enumerant of the table of that name, a mask where so marked;
@@ -129,6 +130,10 @@ _OPERANDS = """
     254 OpReturnValue id
     255 OpUnreachable
     345 OpGroupNonUniformShuffle type result id id id
+    4456 OpTypeCooperativeMatrixKHR result id id id id id
+    4457 OpCooperativeMatrixLoadKHR type result id id id MemoryOperands? word*
+    4458 OpCooperativeMatrixStoreKHR id id id id MemoryOperands? word*
+    4459 OpCooperativeMatrixMulAddKHR type result id id id CooperativeMatrixOperands
     5614 OpAtomicFMinEXT type result id id id id
     5615 OpAtomicFMaxEXT type result id id id id
     6035 OpAtomicFAddEXT type result id id id id
@@ -209,13 +214,26 @@ ENUMERANTS: Mapping[str, Mapping[str, int]] = {
         4465 DenormFlushToZero 4466 SignedZeroInfNanPreserve 4467 RoundingModeRTE
         4468 RoundingModeRTZ 5345 VulkanMemoryModel 5346 VulkanMemoryModelDeviceScope
         5347 PhysicalStorageBufferAddresses 5612 AtomicFloat32MinMaxEXT
-        5613 AtomicFloat64MinMaxEXT 6033 AtomicFloat32AddEXT 6034 AtomicFloat64AddEXT
+        5613 AtomicFloat64MinMaxEXT 6022 CooperativeMatrixKHR 6033 AtomicFloat32AddEXT 6034 AtomicFloat64AddEXT
         """
     ),
     "MemoryOperands": _numbers("0 None 1 Volatile 2 Aligned 32 NonPrivatePointer"),
+    "CooperativeMatrixOperands": _numbers(
+        "0 NoneKHR 1 MatrixASignedComponentsKHR 2 MatrixBSignedComponentsKHR "
+        "4 MatrixCSignedComponentsKHR 8 MatrixResultSignedComponentsKHR "
+        "16 SaturatingAccumulationKHR"
+    ),
     "Operation": {name.removeprefix("Op"): o.number for name, o in OPERATIONS.items()},
 }
-MASKS = frozenset({"FunctionControl", "SelectionControl", "LoopControl", "MemoryOperands"})
+MASKS = frozenset(
+    {
+        "FunctionControl",
+        "SelectionControl",
+        "LoopControl",
+        "MemoryOperands",
+        "CooperativeMatrixOperands",
+    }
+)
 
 GLSL = "GLSL.std.450"
 EXTENDED: Mapping[str, int] = _numbers(

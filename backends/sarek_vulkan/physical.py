@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sarek_vulkan import driver
+from sarek_numba.ir.nodes import CoopmatConfig
+from sarek_vulkan import driver, matrices
 from sarek_vulkan.features import (
     ALL,
+    COOPERATIVE_MATRIX,
     CORE,
     FLOAT_CONTROLS,
     REQUIRED,
@@ -20,6 +22,7 @@ from sarek_vulkan.features import (
 _P11 = "VkPhysicalDeviceVulkan11Properties"
 _P12 = "VkPhysicalDeviceVulkan12Properties"
 _PSIZE = "VkPhysicalDeviceSubgroupSizeControlProperties"
+_PMATRIX = "VkPhysicalDeviceCooperativeMatrixPropertiesKHR"
 _PHOST = "VkPhysicalDeviceExternalMemoryHostPropertiesEXT"
 HOST_MEMORY = "VK_EXT_external_memory_host"
 BUDGET = "VK_EXT_memory_budget"
@@ -74,6 +77,7 @@ class Physical:
     memory_types: tuple[MemoryType, ...]
     heaps: tuple[int, ...]
     family: Family | None
+    matrices: tuple[CoopmatConfig, ...]  # of cooperative matrices, as it lists them
 
     @property
     def is_cpu(self) -> bool:
@@ -156,6 +160,11 @@ def physical(handle: Any) -> Physical:
         memory_types=types,
         heaps=heaps,
         family=_family(handle),
+        matrices=(
+            matrices.configurations(handle, int(more[_PMATRIX].cooperativeMatrixSupportedStages))
+            if any(f.structure == COOPERATIVE_MATRIX for f in features)
+            else ()
+        ),
     )  # fmt: skip
 
 
@@ -178,6 +187,7 @@ def _properties(handle: Any, extensions: frozenset[str]) -> dict[str, Any]:
     names = [_P11, _P12]
     names += [_PSIZE] if SIZE_CONTROL_EXTENSION in extensions else []
     names += [_PHOST] if HOST_MEMORY in extensions else []
+    names += [_PMATRIX] if matrices.EXTENSION in extensions else []
     chain = driver.chained(["VkPhysicalDeviceProperties2", *names])
     driver.lib.vkGetPhysicalDeviceProperties2(handle, chain["VkPhysicalDeviceProperties2"])
     return chain

@@ -15,6 +15,7 @@ from sarek_numba.ir.nodes import (
     Barrier,
     Const,
     ConstDecl,
+    Coopmat,
     Expr,
     HelperFunction,
     Kernel,
@@ -332,9 +333,12 @@ def _way(place: Given) -> object:
 
 
 def _communicates(kernel: Kernel) -> bool:
-    """Whether threads of a kernel may learn of what others of the launch have written."""
+    """Whether threads of a kernel may learn of what others of the launch have written.
+
+    Those that load a matrix together do.
+    """
     return any(
-        isinstance(stmt, Barrier | WarpBarrier | MemFence | Atomic)
+        isinstance(stmt, Barrier | WarpBarrier | MemFence | Atomic | Coopmat)
         for body in bodies_of_kernel(kernel)
         for stmt in walk_stmts(body)
     )

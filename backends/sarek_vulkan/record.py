@@ -22,6 +22,7 @@ from sarek_numba.capability import (
 from sarek_numba.ir.nodes import AtomicOp
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.warps import WARP_WIDTHS
+from sarek_vulkan import matrices
 from sarek_vulkan.abilities import Abilities
 from sarek_vulkan.features import (
     ATOMIC_FLOAT,
@@ -104,6 +105,9 @@ def record_of(physical: Physical, name: str) -> DeviceRecord:
         ),
         facts=facts_of(physical),
         is_cpu=physical.is_cpu,
+        coopmat=None
+        if matrices.facts(physical.extensions, physical.features)
+        else physical.matrices,
     )
 
 
@@ -145,7 +149,8 @@ def facts_of(physical: Physical) -> dict[Capability, Fact]:
     for op, scalar, space in product(AtomicOp, _ATOMIC_SCALARS, (MemSpace.GLOBAL, MemSpace.SHARED)):
         if not (scalar.is_float and op in _INTEGER_ONLY):
             facts[Capability("atomic", scalar, op, space)] = _atomic_fact(physical, scalar, space)
-    return facts | _promise_facts(physical) | host_facts(_QUEUES)
+    absent = matrices.facts(physical.extensions, physical.features)
+    return facts | absent | _promise_facts(physical) | host_facts(_QUEUES)
 
 
 _QUEUES = Fact(

@@ -50,7 +50,7 @@ from sarek_numba.ir.nodes import (
     While,
 )
 from sarek_numba.ir.types import Array, MemSpace, Scalar, TupleType, Vec
-from sarek_vulkan import atomics, operators, synchronisation, warps, watch
+from sarek_vulkan import atomics, fragments, operators, synchronisation, warps, watch
 from sarek_vulkan.arrays import Variable, memory_scalar
 from sarek_vulkan.code import Value
 from sarek_vulkan.expressions import Expressions, kind_of
@@ -155,7 +155,9 @@ class Statements(Expressions):
                 synchronisation.warp_barrier(self.code, self.program.model)
             case Print():
                 raise InvalidIR("a print is made of stores by passes.report before it is emitted")
-            case Match() | Coopmat():
+            case Coopmat():
+                fragments.statement(self, stmt)
+            case Match():
                 raise InvalidIR(f"SPIR-V has no spelling for {kind_of(stmt)}")
             case _:
                 assert_never(stmt)

@@ -6,7 +6,7 @@ import linecache
 from dataclasses import replace
 
 from sarek_numba.errors import Diagnostic, DivergentBarrier
-from sarek_numba.ir.nodes import Barrier, Call, Expr, Kernel, Unary, UnOp, Warp
+from sarek_numba.ir.nodes import Barrier, Call, Coopmat, Expr, Kernel, Unary, UnOp, Warp
 from sarek_numba.ir.spelling import expr_text
 from sarek_numba.ir.uniformity import (
     BLOCK,
@@ -63,6 +63,8 @@ def _allowed(meeting: Meeting) -> int:
 def _name(meeting: Meeting) -> str:
     if isinstance(meeting, Warp):
         return f"warp.{meeting.op.value}()"
+    if isinstance(meeting, Coopmat):
+        return "an operation of cooperative matrices"
     return "barrier()" if isinstance(meeting, Barrier) else "warp_barrier()"
 
 
@@ -75,7 +77,7 @@ def _diagnostic(sync: Synchronisation, meeting: Meeting, call: Call | None) -> D
     if control.condition is not None and control.condition.span is not None:
         notes.append((control.condition.span, _note(meeting)))
     if isinstance(sync.stmt, Call) and meeting.span is not None:
-        word = "collective" if isinstance(meeting, Warp) else "barrier"
+        word = "collective" if isinstance(meeting, Warp | Coopmat) else "barrier"
         notes.append((meeting.span, f"the {word} is here"))
     if call is not None and call.span is not None:
         notes.append((call.span, f"{call.function}() is called here"))

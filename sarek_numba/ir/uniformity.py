@@ -37,8 +37,10 @@ from sarek_numba.ir.nodes import (
     Body,
     Break,
     Call,
+    CMDecl,
     Const,
     Continue,
+    Coopmat,
     Expr,
     For,
     HelperFunction,
@@ -337,6 +339,8 @@ class _Run:
                 if result is not None:
                     self.bind(result, THREAD)
             case _:
+                if isinstance(stmt, Coopmat) and not isinstance(stmt.op, CMDecl):
+                    self.result.synchronisations.append(Synchronisation(stmt, control))
                 self.evaluate(stmt)
                 written = assigned_by(stmt)
                 if written is not None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sarek_numba.ir.nodes import (
     Barrier,
     Call,
+    Coopmat,
     Coordinate,
     Expr,
     For,
@@ -22,7 +23,7 @@ from sarek_numba.ir.nodes import (
     While,
 )
 
-Meeting = Barrier | WarpBarrier | Warp  # what all threads of a group must reach together
+Meeting = Barrier | WarpBarrier | Warp | Coopmat  # what all threads of a group must reach together
 
 
 class Variance(IntEnum):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from sarek_numba.errors import InvalidIR
+from sarek_numba.ir.check_coopmat import check_coopmat
 from sarek_numba.ir.check_expr import Broken, ExprChecker
 from sarek_numba.ir.check_warp import check_warp
 from sarek_numba.ir.convergence import check_convergence
@@ -28,16 +29,11 @@ from sarek_numba.ir.nodes import (
     Body,
     Break,
     Call,
-    CMDecl,
-    CMFill,
-    CMLoad,
-    CMMulAdd,
     CMStore,
     Const,
     ConstDecl,
     Continue,
     Coopmat,
-    CoopmatConfig,
     Empty,
     Expr,
     ExprStmt,
@@ -319,7 +315,9 @@ class _Checker(ExprChecker):
                     self.body(body)
                     self.leave(bound)
             case Coopmat():
-                self.coopmat(stmt)
+                if isinstance(stmt.op, CMStore):
+                    self.writable(stmt.op.target, stmt)
+                check_coopmat(self, self.fragments, self.checked.warp_width, stmt)
             case Empty() | Barrier() | WarpBarrier() | MemFence():
                 pass
             case _:
@@ -405,39 +403,6 @@ class _Checker(ExprChecker):
                 raise Broken(stmt, f"{stmt.result.name} cannot hold the old value")
             self.declare(stmt.result, stmt)
 
-    # --- cooperative matrices -------------------------------------------------------------------
-
-    def coopmat(self, stmt: Coopmat) -> None:
-        match stmt.op:
-            case CMDecl(name=name, fragment=fragment):
-                if name in self.fragments:
-                    raise Broken(stmt, f"fragment {name} is declared twice")
-                self.fragments[name] = fragment
-            case CMLoad(target=name, source=array) as op:
-                self.fragment(stmt, name, op.fragment)
-                self.use_array(array, stmt)
-                self.tile(op.index, op.stride)
-            case CMStore(source=name, target=array) as op:
-                self.fragment(stmt, name, op.fragment)
-                self.writable(array, stmt)
-                self.tile(op.index, op.stride)
-            case CMFill(target=name, fragment=fragment, value=value):
-                self.fragment(stmt, name, fragment)
-                self.scalar(value)
-            case CMMulAdd(target=target, a=a, b=b, c=c, config=config):
-                for name, wanted in zip((target, a, b, c), _fragments(config), strict=True):
-                    self.fragment(stmt, name, wanted)
-            case _:
-                assert_never(stmt.op)
-
-    def fragment(self, stmt: Coopmat, name: str, wanted: Fragment) -> None:
-        if self.fragments.get(name) != wanted:
-            raise Broken(stmt, f"fragment {name} is not declared so")
-
-    def tile(self, index: Expr, stride: Expr) -> None:
-        self.integer(index)
-        self.integer(stride)
-
 
 _ATOMIC_SPACES = (MemSpace.GLOBAL, MemSpace.SHARED)
 
@@ -449,14 +414,3 @@ def _is_visible(array: Var) -> bool:
 
 def _space(array: Var) -> MemSpace:
     return array.type.space if isinstance(array.type, Array) else MemSpace.GLOBAL
-
-
-def _fragments(config: CoopmatConfig) -> tuple[Fragment, ...]:
-    """The fragments of a multiply-add: target, a, b and c."""
-    m, n, k, scope = config.m, config.n, config.k, config.scope
-    return (
-        Fragment("result", config.result, m, n, scope),
-        Fragment("a", config.a, m, k, scope),
-        Fragment("b", config.b, k, n, scope),
-        Fragment("c", config.c, m, n, scope),
-    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sarek_numba.ir.nodes import (
     Binary,
     BinOp,
+    CMDecl,
+    Coopmat,
     Coordinate,
     Expr,
     Index,
@@ -33,11 +35,17 @@ def uses_warps(kernel: Kernel) -> bool:
 
 def has_meetings(kernel: Kernel) -> bool:
     """Whether a kernel has any warp operation but `lane` and `size`."""
-    return any(isinstance(s, Warp | WarpBarrier) for s in _statements(kernel))
+    return any(isinstance(s, Warp | WarpBarrier | Coopmat) for s in _statements(kernel))
 
 
 def _is_collective(stmt: object) -> bool:
-    return isinstance(stmt, Warp) and stmt.op is not WarpOp.ACTIVE_MASK
+    match stmt:
+        case Warp(op=op):
+            return op is not WarpOp.ACTIVE_MASK
+        case Coopmat(op=op):
+            return not isinstance(op, CMDecl)
+        case _:
+            return False
 
 
 def _statements(kernel: Kernel) -> list[object]:

@@ -1,0 +1,99 @@
+"""The rules of cooperative matrices, on top of `ir.check_expr`: see `ir.verify`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from sarek_numba.ir.check_expr import Broken, ExprChecker
+from sarek_numba.ir.nodes import (
+    CMDecl,
+    CMFill,
+    CMLoad,
+    CMMulAdd,
+    CMStore,
+    Coopmat,
+    CoopmatConfig,
+    Expr,
+    Fragment,
+    Var,
+)
+from sarek_numba.ir.types import ElementType, MemSpace, Vec
+
+_SPACES = (MemSpace.GLOBAL, MemSpace.SHARED)
+_ACCUMULATORS = ("c", "result")
+
+
+def check_coopmat(
+    checker: ExprChecker, fragments: dict[str, Fragment], warp: int | None, stmt: Coopmat
+) -> None:
+    """Raises Broken for an operation whose fragments, memory or operands do not fit.
+
+    `fragments` are those in scope, to which a declaration adds its own; whether an array may be
+    written is looked at elsewhere.
+    """
+    if not isinstance(stmt.op, CMDecl) and warp is None:
+        raise Broken(stmt, "the kernel states no width of a warp")
+    match stmt.op:
+        case CMDecl(name=name, fragment=fragment):
+            if name in fragments:
+                raise Broken(stmt, f"fragment {name} is declared twice")
+            fragments[name] = fragment
+        case CMLoad(target=name, fragment=fragment, source=array) as op:
+            _declared(stmt, fragments, name, fragment)
+            _tile(checker, stmt, array, fragment)
+            _offsets(checker, op.index, op.stride)
+        case CMStore(source=name, fragment=fragment, target=array) as op:
+            _declared(stmt, fragments, name, fragment)
+            _tile(checker, stmt, array, fragment)
+            _offsets(checker, op.index, op.stride)
+        case CMFill(target=name, fragment=fragment, value=value):
+            _declared(stmt, fragments, name, fragment)
+            checker.expect(value, fragment.component, f"what fragment {name} is filled with")
+        case CMMulAdd(target=target, a=a, b=b, c=c, config=config):
+            wanted = _fragments(config)
+            for name, fragment in zip((target, a, b, c), wanted, strict=True):
+                _declared(stmt, fragments, name, fragment, accumulates=True)
+        case _:
+            assert_never(stmt.op)
+
+
+def _declared(
+    stmt: Coopmat,
+    fragments: dict[str, Fragment],
+    name: str,
+    wanted: Fragment,
+    *,
+    accumulates: bool = False,
+) -> None:
+    """A multiply-add adds to what an earlier one gave: of one type, `c` may be a `result`."""
+    found = fragments.get(name)
+    if accumulates and found is not None and {found.use, wanted.use} <= set(_ACCUMULATORS):
+        found = replace(found, use=wanted.use)
+    if found != wanted:
+        raise Broken(stmt, f"fragment {name} is not declared so")
+
+
+def _tile(checker: ExprChecker, stmt: Coopmat, array: Var, fragment: Fragment) -> None:
+    element: ElementType = checker.use_array(array, stmt)
+    space = MemSpace.GLOBAL
+    if not isinstance(array.type, Vec):
+        space = getattr(array.type, "space", MemSpace.GLOBAL)
+    if element != fragment.component or space not in _SPACES:
+        raise Broken(stmt, f"a fragment of {fragment.component.value} is not in {array.name}")
+
+
+def _offsets(checker: ExprChecker, index: Expr, stride: Expr) -> None:
+    checker.integer(index)
+    checker.integer(stride)
+
+
+def _fragments(config: CoopmatConfig) -> tuple[Fragment, ...]:
+    """The fragments of a multiply-add: target, a, b and c."""
+    m, n, k, scope = config.m, config.n, config.k, config.scope
+    return (
+        Fragment("result", config.result, m, n, scope),
+        Fragment("a", config.a, m, k, scope),
+        Fragment("b", config.b, k, n, scope),
+        Fragment("c", config.c, m, n, scope),
+    )
