@@ -1,6 +1,7 @@
 # make demo   real kernels on every device present, checked against the oracle; writes out/
 # make test   everything, from a fresh machine: environment, packages, drivers, then the tests
 # make test-all  the same, every test on every shim, texts for every target
+# make test-coopmat   the tests on a newer Mesa, with cooperative matrices, in a tree of its own (as root)
 # Each target sets up what it needs and says what it installs.
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all test-pythons lint fuzz bench clean system
+.PHONY: demo test test-all test-coopmat test-pythons lint fuzz bench clean system
 
 $(STAMP): pyproject.toml tools/setup_environment.sh
 	PYTHON=$(PYTHON) tools/setup_environment.sh $(VENV)
@@ -28,6 +29,10 @@ lint: $(STAMP)
 
 test: system $(STAMP) lint
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
+	PYTHON=$(BIN)/python tools/coopmat_tree.sh --where-possible
+
+test-coopmat: $(STAMP)
+	PYTHON=$(BIN)/python tools/coopmat_tree.sh
 
 test-all: system $(STAMP) lint
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --everything

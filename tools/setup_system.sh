@@ -14,6 +14,8 @@ compgen -G '/usr/share/vulkan/explicit_layer.d/*validation*.json' >/dev/null || 
 # AMD's own library and compiler of HIP, which need no GPU to be called
 ldconfig -p 2>/dev/null | grep -q 'libamdhip64.so' || packages+=(libamdhip64-5 libhiprtc-builtins5)
 command -v glslangValidator >/dev/null || command -v glslc >/dev/null || packages+=(glslang-tools)
+# as root, a newer Mesa is tested in a tree of its own (tools/coopmat_tree.sh)
+[ "$(id -u)" != 0 ] || command -v debootstrap >/dev/null || packages+=(debootstrap)
 if [ ${#packages[@]} -eq 0 ]; then
     echo "system: nothing to install"
 elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

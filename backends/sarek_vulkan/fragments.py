@@ -64,10 +64,10 @@ def statement(emitter: Statements, stmt: Coopmat) -> None:
             )
             _store(emitter, name, loaded)
         case CMStore(source=name) as op:
-            value = _load(emitter, name)
+            held = _load(emitter, name)
             place, layout, stride, operands = _place(emitter, op)
             emitter.code.effect(
-                "OpCooperativeMatrixStoreKHR", place, value, layout, stride, *operands
+                "OpCooperativeMatrixStoreKHR", place, held, layout, stride, *operands
             )
         case CMMulAdd(target=target, a=a, b=b, c=c, config=config):
             given = [_load(emitter, name) for name in (a, b, c)]
@@ -148,7 +148,8 @@ def _place(
     if memory.storage(array) not in ("PhysicalStorageBuffer", "Workgroup"):
         raise InvalidIR("fragments are loaded from and stored to global and shared memory")
     _check_aligned(op)
-    index, stride = emitter.expression(op.index), emitter.expression(op.stride)
+    index = emitter.expression(op.index)
+    stride = code.resized(emitter.expression(op.stride), Scalar.INT32)  # Mesa takes no other
     pointer, words = memory.tile_pointer(code, array, index)
     if words > 1:
         stride = code.mul(stride, code.constant(stride.type, words))

@@ -57,11 +57,11 @@ def configurations(handle: Any, stages: int) -> tuple[CoopmatConfig, ...]:
 
 def _configuration(listed: Any) -> CoopmatConfig | None:
     numbers = (listed.AType, listed.BType, listed.CType, listed.ResultType)
-    types = [COMPONENTS[number] for number in map(int, numbers) if number in COMPONENTS]
-    if len(types) < len(numbers) or int(listed.scope) != SUBGROUP:
+    if int(listed.scope) != SUBGROUP or not all(int(n) in COMPONENTS for n in numbers):
         return None
-    shape = int(listed.MSize), int(listed.NSize), int(listed.KSize)
-    return CoopmatConfig(*shape, *types, saturating=bool(listed.saturatingAccumulation))
+    a, b, c, result = (COMPONENTS[int(number)] for number in numbers)
+    m, n, k = int(listed.MSize), int(listed.NSize), int(listed.KSize)
+    return CoopmatConfig(m, n, k, a, b, c, result, bool(listed.saturatingAccumulation))
 
 
 def facts(extensions: Collection[str], has: Collection[Feature]) -> dict[Capability, Fact]:

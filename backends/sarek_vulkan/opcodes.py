@@ -214,7 +214,8 @@ ENUMERANTS: Mapping[str, Mapping[str, int]] = {
         4465 DenormFlushToZero 4466 SignedZeroInfNanPreserve 4467 RoundingModeRTE
         4468 RoundingModeRTZ 5345 VulkanMemoryModel 5346 VulkanMemoryModelDeviceScope
         5347 PhysicalStorageBufferAddresses 5612 AtomicFloat32MinMaxEXT
-        5613 AtomicFloat64MinMaxEXT 6022 CooperativeMatrixKHR 6033 AtomicFloat32AddEXT 6034 AtomicFloat64AddEXT
+        5613 AtomicFloat64MinMaxEXT 6022 CooperativeMatrixKHR
+        6033 AtomicFloat32AddEXT 6034 AtomicFloat64AddEXT
         """
     ),
     "MemoryOperands": _numbers("0 None 1 Volatile 2 Aligned 32 NonPrivatePointer"),

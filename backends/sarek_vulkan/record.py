@@ -53,10 +53,6 @@ _STORAGE_16 = (
     Feature(V11, "storageBuffer16BitAccess"),
     Feature(CORE, "shaderInt16"),
 )
-_HALF = (
-    Feature(V11, "storageBuffer16BitAccess"),
-    Feature(V12, "shaderFloat16"),
-)
 _INT64 = (Feature(CORE, "shaderInt64"),)
 _FLOAT64 = (Feature(CORE, "shaderFloat64"),)
 
@@ -70,11 +66,18 @@ STORAGE: dict[Scalar, tuple[Feature, ...]] = {  # what a type in memory needs
     Scalar.UINT32: (),
     Scalar.INT64: _INT64,
     Scalar.UINT64: _INT64,
+    Scalar.FLOAT16: _STORAGE_16,
     Scalar.FLOAT32: (),
     Scalar.FLOAT64: _FLOAT64,
 }
-ARITHMETIC = {**STORAGE, Scalar.BOOL: (), Scalar.INT8: _STORAGE_8[1:], Scalar.UINT8: _STORAGE_8[1:],
-              Scalar.INT16: _STORAGE_16[1:], Scalar.UINT16: _STORAGE_16[1:]}  # fmt: skip
+_NUMBERS = {scalar: wanted for scalar, wanted in STORAGE.items() if scalar is not Scalar.FLOAT16}
+ARITHMETIC = _NUMBERS | {
+    Scalar.BOOL: (),
+    Scalar.INT8: _STORAGE_8[1:],
+    Scalar.UINT8: _STORAGE_8[1:],
+    Scalar.INT16: _STORAGE_16[1:],
+    Scalar.UINT16: _STORAGE_16[1:],
+}
 
 _REMEDY = "launch on another device"
 

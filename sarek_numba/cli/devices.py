@@ -98,3 +98,9 @@ def _show_facts(where: Console, record: DeviceRecord) -> None:
     for one in described["facts"]:
         facts.add_row(", ".join(one["capabilities"]), one["verdict"], one["kind"], one["evidence"])
     where.print(facts)
+    listed = described["coopmat"]
+    if listed:
+        matrices = Table("cooperative matrices")
+        for words in [listed] if isinstance(listed, str) else listed:
+            matrices.add_row(words)
+        where.print(matrices)

@@ -218,22 +218,20 @@ def float_errors(
 ) -> np.ndarray:
     """How many times the permitted error each result is off, against exact sums of fractions.
 
-    Permitted is k * 2**-24 of the sum of magnitudes for each multiply-add (2**-20 for k = 16 and
-    float32), and half a unit in the last place of each float16 that it gives.
+    Permitted is, of the sum of magnitudes, k * 2**-24 where sums are float32, k * 2**-11 where they
+    are float16; k counts the products of all multiply-adds.
     """
     rows, columns, inner = product.shape
     exactly = [[Fraction(float(v)) for v in line] for line in c]
     errors = np.empty((rows, columns))
-    steps = inner // product.config.k
+    bits = 11 if product.config.result is Scalar.FLOAT16 else 24
     for i in range(rows):
         for j in range(columns):
             products = [
                 Fraction(float(x)) * Fraction(float(y)) for x, y in zip(a[i], b[:, j], strict=True)
             ]
             magnitude = sum(map(abs, products), abs(exactly[i][j]))
-            allowed = Fraction(inner, 1 << 24) * magnitude
-            if product.config.result is Scalar.FLOAT16:
-                allowed += steps * magnitude / (1 << 11)
+            allowed = Fraction(inner, 1 << bits) * magnitude
             error = abs(Fraction(float(found[i, j])) - exactly[i][j] - sum(products))
             errors[i, j] = float(error / allowed) if allowed else float(error > 0)
     return errors

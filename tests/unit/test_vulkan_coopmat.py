@@ -14,8 +14,8 @@ from sarek_numba import capability, execute, passes
 from sarek_numba.capability import Capability, DeviceRecord
 from sarek_numba.capability.features import configuration_text
 from sarek_numba.errors import CapabilityError, InvalidDimensions, InvalidIR
-from sarek_numba.ir.needs import Need
-from sarek_numba.ir.nodes import CoopmatConfig
+from sarek_numba.ir.needs import Need, needs
+from sarek_numba.ir.nodes import CoopmatConfig, Kernel
 from sarek_numba.ir.parse import parse
 from sarek_numba.ir.spelling import SCALAR_NAMES
 from sarek_numba.ir.types import Scalar
@@ -46,12 +46,21 @@ OTHERS = (
 LAYOUTS = ("", "a", "b", "c", "out", "a b c out")
 MEMORIES = ("global", "shared", "dynamic")
 
-LISTED = [
-    pytest.param(device, config, id=f"{name}-{configuration_text(config)}")
-    for name, device in devices().items()
-    for config in driver_of(device).physical.matrices
-] or [pytest.param(None, None, marks=pytest.mark.skip("no device here lists cooperative matrices"))]
-on_listed = pytest.mark.parametrize(("device", "config"), LISTED)
+
+def listed(floats: bool) -> pytest.MarkDecorator:
+    """Each configuration of each device here, with floats or without."""
+    found = [
+        pytest.param(device, config, id=f"{name}-{configuration_text(config)}")
+        for name, device in devices().items()
+        for config in driver_of(device).physical.matrices
+        if floats or config.accumulation_is_exact
+    ]
+    none = pytest.mark.skip("no device here lists cooperative matrices")
+    return pytest.mark.parametrize(("device", "config"), found or [pytest.param(0, 0, marks=none)])
+
+
+on_listed = listed(floats=True)
+on_integers = listed(floats=False)
 
 
 # --- what a device lists --------------------------------------------------------------------------
@@ -233,15 +242,35 @@ def test_rows_begin_where_vulkan_says(old, new, said):
 # --- results --------------------------------------------------------------------------------------
 
 
+def launch(device: Device, kernel: Kernel, grid, block, shared_bytes, *arrays) -> None:
+    """Below what checks arguments, as float16 arrays are none yet; the last array is written."""
+    owner = driver_of(device)
+    assert capability.check(kernel.name, needs(kernel), device.record) == []
+    program = owner.prepare(kernel)
+    bound = [owner.bind(a.view(np.uint8), read=True, written=a is arrays[-1]) for a in arrays]
+    program.launch(grid, block, shared_bytes, bound)
+    for buffer in bound:
+        owner.unbind(buffer)
+
+
 def run(device: Device, product: Product, a, b, c) -> np.ndarray:
     """out of the kernel on a device."""
-    rows, columns, _ = product.shape
-    out = np.zeros(rows * columns, product.config.result.value)
+    out = np.zeros(c.size, product.config.result.value)
     given = [product.stored(name, matrix) for name, matrix in zip("abc", (a, b, c), strict=True)]
-    execute.run_vectors(
-        device, product.kernel(), [*given, out], product.block, product.grid, product.shared_bytes
-    )
+    grid, block = (*product.grid, 1), (product.block, 1, 1)
+    launch(device, product.kernel(), grid, block, product.shared_bytes, *given, out)
     return product.matrix("out", out)
+
+
+@on_integers
+def test_a_launch(device, config):
+    """Arrays as arguments of `execute.run_vectors`."""
+    product = _product(device, config)
+    a, b, c = operands(product, "random", 6)
+    out = np.zeros(c.size, config.result.value)
+    given = [product.stored(name, matrix) for name, matrix in zip("abc", (a, b, c), strict=True)]
+    execute.run_vectors(device, product.kernel(), [*given, out], product.block, product.grid)
+    np.testing.assert_array_equal(product.matrix("out", out), exact(product, a, b, c))
 
 
 def _product(device: Device, config: CoopmatConfig, columns: str = "", memory: str = "global"):
@@ -249,8 +278,11 @@ def _product(device: Device, config: CoopmatConfig, columns: str = "", memory: s
 
 
 @on_listed
-@pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.parametrize("columns", LAYOUTS)
+@pytest.mark.parametrize(
+    ("columns", "memory"),
+    [(columns, "global") for columns in LAYOUTS]
+    + [(columns, memory) for memory in MEMORIES[1:] for columns in (LAYOUTS[0], LAYOUTS[-1])],
+)
 def test_results(device, config, columns, memory):
     """Integers exactly, floats within the bound, for every layout and memory."""
     product = _product(device, config, columns, memory)
@@ -263,7 +295,7 @@ def test_results(device, config, columns, memory):
             assert float_errors(product, a, b, c, found).max() <= 1
 
 
-@on_listed
+@on_integers
 def test_every_pair_of_bytes(device, config):
     """All 65,536 pairs of 8-bit operands, at changing places of the inner dimension."""
     if config.a.bits != 8 or config.b.bits != 8:
@@ -298,6 +330,8 @@ def test_the_comparison_minds(device, config):
 @on_listed
 def test_fills(device, config):
     """A fragment is filled with a number; one that is only declared is zero."""
+    if config.result is F16:
+        pytest.skip("conversions to float16 have no facts yet")
     width, tile = device.record.limits.warp_width, config.m * config.n
     type = SCALAR_NAMES[config.result]
     fragment = f'"f", fragment("result", {type}, {config.m}, {config.n}, "subgroup")'
@@ -310,14 +344,14 @@ def test_fills(device, config):
         f"  coopmat store({fragment}, out[{tile}], {config.n}, row_major)\n}}\n"
     )
     out = np.ones(2 * tile, config.result.value)
-    execute.run_vectors(device, kernel, [out], width, 1)
+    launch(device, kernel, (1, 1, 1), (width, 1, 1), 0, out)
     np.testing.assert_array_equal(out, np.repeat([0, 7], tile).astype(out.dtype))
 
 
 # --- refusals -------------------------------------------------------------------------------------
 
 
-@on_listed
+@on_integers
 def test_other_configurations_are_refused(device, config):
     """What is not listed is refused by name, and nothing is written."""
     product = _product(device, replace(config, k=4 * config.k))
@@ -330,7 +364,7 @@ def test_other_configurations_are_refused(device, config):
     assert (out == 1).all()
 
 
-@on_listed
+@on_integers
 def test_a_part_of_a_warp_is_refused(device, config):
     """A subgroup works on a fragment together."""
     product = _product(device, config)
