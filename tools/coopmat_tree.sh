@@ -12,7 +12,7 @@
 # PYTHON names the environment's Python (.venv/bin/python), JOBS how many tests run at once.
 set -eu
 suite=forky
-packages=mesa-vulkan-drivers,libvulkan1,vulkan-validationlayers,pocl-opencl-icd
+packages=mesa-vulkan-drivers,libvulkan1,vulkan-validationlayers,spirv-tools,glslang-tools,pocl-opencl-icd
 repository=$(cd "$(dirname "$0")/.." && pwd -P)
 python=${PYTHON:-$repository/.venv/bin/python}
 cache=${SAREK_COOPMAT_TREE:-${XDG_CACHE_HOME:-$HOME/.cache}/sarek_numba/trees}
