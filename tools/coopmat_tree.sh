@@ -65,7 +65,7 @@ exec 9>&-
 
 if [ $# -eq 0 ]; then
     set -- "$python" -m pytest -q -p no:cacheprovider -n "${JOBS:-2}" --dist worksteal \
-        tests/unit/test_vulkan_*.py
+        tests/unit/test_vulkan_{coopmat,driver,externals,memory,validation}.py
 fi
 
 # What Python needs: "mount" and a path of its own, or "copy" and a shared library that the tree lacks.
