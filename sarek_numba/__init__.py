@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         LaunchError,
         LaunchFailed,
         LengthOverflow,
+        MisalignedMatrix,
         MixedDevices,
         NoProgress,
         OracleError,
@@ -82,7 +83,6 @@ if TYPE_CHECKING:
         complex64,
         complex128,
         const,
-        coopmat,
         float16,
         float32,
         float64,
@@ -111,6 +111,7 @@ if TYPE_CHECKING:
         warp,
         warp_barrier,
     )
+    from sarek_numba.frontend.matrices import coopmat
     from sarek_numba.frontend.registered import register_type
     from sarek_numba.frontend.texts import inline_source
     from sarek_numba.frontend.variants import variant
@@ -164,10 +165,13 @@ _NAMES = {
     """,
     "sarek_numba.frontend.language": """
         atomic barrier bfloat16 block_dim block_idx bool_ complex64 complex128 const
-        coopmat float16 float32 float64 global_idx global_thread_id grid grid_dim gridsize
+        float16 float32 float64 global_idx global_thread_id grid grid_dim gridsize
         half_bits half_from_bits int8 int16 int32 int64 local mem_fence record
         shared superstep thread_idx uint8 uint16 uint32 uint64
         unroll warp warp_barrier
+    """,
+    "sarek_numba.frontend.matrices": """
+        coopmat
     """,
     "sarek_numba.frontend.variants": """
         variant
@@ -195,7 +199,8 @@ _NAMES = {
         BarrierDivergence CapabilityError CompileError CompileWarning ConstantOverflow DataRace
         DeviationWarning DeviceLost Diagnostic DivergentBarrier GraphError HiddenCopyWarning
         InvalidArgument InvalidDimensions
-        InvalidFile InvalidIR JitError LaunchError LaunchFailed LengthOverflow MixedDevices
+        InvalidFile InvalidIR JitError LaunchError LaunchFailed LengthOverflow
+        MisalignedMatrix MixedDevices
         NoProgress OracleError OutOfBounds OutOfMemory PolicyError ReadOnlyWrite SarekError
         SourceCompilationError StreamError TransferFailed TypingError UnboundLocal UnboundRead
         UninitialisedRead UnknownDevice UnknownName UnsupportedConstruct UnsupportedLanguage
@@ -240,6 +245,7 @@ __all__ = [
     "LaunchError",
     "LaunchFailed",
     "LengthOverflow",
+    "MisalignedMatrix",
     "MixedDevices",
     "NoProgress",
     "OracleError",

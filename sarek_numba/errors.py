@@ -297,6 +297,10 @@ class WarpDivergence(OracleError, RuntimeError):
     """A warp operation that some threads of a warp did not reach."""
 
 
+class MisalignedMatrix(OracleError, ValueError):
+    """A cooperative matrix whose rows begin where devices may not load them."""
+
+
 class NoProgress(OracleError, TimeoutError):
     """A kernel that waits for another block, or did not end within the step limit."""
 

@@ -10,12 +10,14 @@ from sarek_native.values import REGISTER
 from sarek_numba.capability import (
     Capability,
     CapabilityKind,
+    CoopmatRule,
     DeviceRecord,
     Fact,
     Limits,
     Verdict,
     host_facts,
 )
+from sarek_numba.ir.matrices import COMPONENTS, is_computed
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.warps import WARP_WIDTHS
 
@@ -36,8 +38,10 @@ _CONSTRUCTION = Fact(
 _AT_ONCE = Fact(
     Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, "by construction: work is done when it is given"
 )
-_NO_MATRICES = Fact(
-    Verdict.UNAVAILABLE, CapabilityKind.STRUCTURAL, "by construction: no code is generated for them"
+MATRICES = CoopmatRule(
+    f"every shape, components {', '.join(each.value for each in COMPONENTS)}",
+    is_computed,
+    Fact(Verdict.UNAVAILABLE, CapabilityKind.STRUCTURAL, "by construction: it does not compute it"),
 )
 _ATOMIC_SCALARS = tuple(
     Scalar(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")
@@ -63,6 +67,7 @@ def device_record(description: str, identity: tuple[tuple[str, str], ...]) -> De
         ),
         facts=facts(),
         is_cpu=True,
+        coopmat=MATRICES,
     )
 
 
@@ -77,7 +82,6 @@ def facts() -> dict[Capability, Fact]:
             found[Capability("atomic", scalar, op, space)] = _CONSTRUCTION
     for feature in ("shared", "dynamic_shared", "barrier", "warp", "print"):
         found[Capability(feature)] = _CONSTRUCTION
-    found[Capability("coopmat")] = _NO_MATRICES
     return found | host_facts(_AT_ONCE)
 
 

@@ -72,6 +72,7 @@ def _emit(kernel: Kernel, width: int, variant: Variant, vector_bits: int) -> Mod
         frame.shared_array,
         inline,
     )
+    state.group_memory = frame.group_memory
     state.outlined = outlined(kernel)
     constants = _declare(kernel, state, frame)
     apart = _restricted(kernel)

@@ -9,6 +9,7 @@ one shape.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sarek_native.builder import Code
@@ -88,6 +89,11 @@ class Frame:
         offset = self.frame_bytes
         self.frame_bytes += -(-size // _LINE) * _LINE
         return offset
+
+    def group_memory(self, size: int) -> Callable[[], str]:
+        """Memory of each group: gives where it lies for the current one."""
+        offset = self.allocate(size)
+        return lambda: self.at(offset)
 
     def local_array(self, var: Var, size: int) -> Place:
         element = _element(var)

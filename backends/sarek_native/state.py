@@ -93,6 +93,8 @@ class State:
     reserved: dict[int, Slot] = field(default_factory=dict)  # slots of variables yet to be declared
     local_array: Callable[[Var, int], Place] | None = None
     shared_array: Callable[[Var, int], Place] | None = None
+    group_memory: Callable[[int], Callable[[], str]] | None = None  # bytes → where they lie
+    fragments: dict[str, Callable[[], str]] = field(default_factory=dict)
     defined: Callable[[Var, Value], None] | None = None  # told of every immutable variable
     inline: Callable[[State, Call | App], list[Value]] | None = None
     departures: dict[int, bool] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from typing import assert_never
 from sarek_native import masks, memory, outlined, texts
 from sarek_native.expressions import constant_size, emit, type_name
 from sarek_native.loops import emit_for, emit_while
+from sarek_native.matrices import emit_matrix
 from sarek_native.operators import cast
 from sarek_native.state import FunctionContext, State
 from sarek_native.values import Place, Slot, Value, zero
@@ -135,7 +136,9 @@ def emit_stmt(state: State, stmt: Stmt) -> None:
             pass
         case Barrier():
             raise AssertionError("a barrier within a region")
-        case Assign() | Match() | Coopmat() | Print():
+        case Coopmat():
+            emit_matrix(state, stmt)
+        case Assign() | Match() | Print():
             raise UnsupportedConstruct(f"{type_name(stmt)} is not supported by the native device")
         case _:
             assert_never(stmt)

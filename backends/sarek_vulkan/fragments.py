@@ -3,7 +3,7 @@
 A fragment is a variable of the function whose type has its component type, shape and use; its
 components are spread over the subgroup as the device likes. One that is declared is all zeros. A
 row that is loaded or stored (a column, where that is the order) is contiguous in memory, and its
-address is a multiple of `row_alignment`.
+place is a multiple of `row_alignment`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sarek_numba.errors import InvalidIR
+from sarek_numba.ir.matrices import row_alignment
 from sarek_numba.ir.nodes import (
     CMDecl,
     CMFill,
@@ -34,17 +35,6 @@ if TYPE_CHECKING:
 USES: Mapping[str, int] = {"a": 0, "b": 1, "c": 2, "result": 2}
 SCOPES: Mapping[str, str] = {"subgroup": "Subgroup", "workgroup": "Workgroup"}
 _ROW_MAJOR, _COLUMN_MAJOR = 0, 1
-_WIDEST_ALIGNMENT = 16  # bytes
-
-
-def row_alignment(fragment: Fragment, column_major: bool) -> int:
-    """The bytes of which the address of each row in memory is a multiple.
-
-    "At least the lesser of 16 bytes or the natural alignment of a row or column" (Vulkan 1.4,
-    VUID-RuntimeSpirv-OpCooperativeMatrixLoadKHR-08986).
-    """
-    count = fragment.rows if column_major else fragment.columns
-    return min(_WIDEST_ALIGNMENT, count * fragment.component.bits // 8)
 
 
 def statement(emitter: Statements, stmt: Coopmat) -> None:
@@ -159,13 +149,13 @@ def _place(
 
 def _check_aligned(op: CMLoad | CMStore) -> None:
     """Refuse a place that is known to lie where no row may begin."""
-    size = op.fragment.component.bits // 8
     wanted = row_alignment(op.fragment, op.column_major)
+    size = wanted * op.fragment.component.bits // 8
     for word, expr in (("index", op.index), ("stride", op.stride)):
-        if isinstance(expr, Const) and int(expr.value) * size % wanted:
+        if isinstance(expr, Const) and int(expr.value) % wanted:
             raise InvalidIR(
                 f"a cooperative matrix has the {word} {int(expr.value)}, and its rows begin at "
-                f"multiples of {wanted} bytes\n  hint: use multiples of {wanted // size} elements"
+                f"multiples of {size} bytes\n  hint: use multiples of {wanted} elements"
             )
 
 

@@ -23,6 +23,7 @@ from sarek_numba import settings
 from sarek_numba.capability import (
     Capability,
     CapabilityKind,
+    CoopmatRule,
     DeviceRecord,
     Fact,
     Limits,
@@ -30,6 +31,7 @@ from sarek_numba.capability import (
     host_facts,
 )
 from sarek_numba.codegen.target import Target
+from sarek_numba.ir.matrices import COMPONENTS, is_computed
 from sarek_numba.ir.nodes import AtomicOp, Kernel, ParamDecl
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.ir.warps import WARP_WIDTHS
@@ -157,15 +159,17 @@ def _record() -> DeviceRecord:
         facts={
             **dict.fromkeys(_capabilities(), _FACT),
             **host_facts(_AT_ONCE),
-            Capability("coopmat"): _NO_MATRICES,
         },
         is_cpu=True,
+        coopmat=MATRICES,
     )
 
 
 _FACT = Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, _EVIDENCE)
-_NO_MATRICES = Fact(
-    Verdict.UNAVAILABLE, CapabilityKind.STRUCTURAL, "by construction: it does not evaluate them"
+MATRICES = CoopmatRule(
+    f"every shape, components {', '.join(each.value for each in COMPONENTS)}",
+    is_computed,
+    Fact(Verdict.UNAVAILABLE, CapabilityKind.STRUCTURAL, "by construction: it does not compute it"),
 )
 _AT_ONCE = Fact(
     Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, "by construction: work is done when it is given"

@@ -110,6 +110,7 @@ class Chunk:
         self.changes = 0
         self.lines: LinesRun | None = None  # what is counted while somebody records
         self.returned_at: Lanes | None = None  # site of the return of each lane, where it matters
+        self.fragments: dict[str, Lanes] = {}  # by name: warp of the chunk, row, column
         self._coordinates: dict[tuple[Coordinate, int], Lanes] = {}
 
     def coordinate(self, which: Coordinate, axis: int) -> Lanes:

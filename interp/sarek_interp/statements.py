@@ -33,6 +33,7 @@ from sarek_interp.expressions import (
 from sarek_interp.fences import compile_fence
 from sarek_interp.loops import compile_for, compile_while
 from sarek_interp.machine import FALSE, TRUE, Divergence, Lanes, Machine, Mask, united
+from sarek_interp.matrices import compile_matrix
 from sarek_interp.operators import flagged
 from sarek_interp.printing import compile_print
 from sarek_interp.synchronise import compile_barrier
@@ -158,7 +159,7 @@ def compile_stmt(c: Context, stmt: Stmt) -> Step | None:
         case WarpBarrier(span=span):
             return compile_warp_barrier(c, span)
         case Coopmat():
-            raise refuse("cooperative matrices", stmt.span)
+            return compile_matrix(c, stmt)
         case _:
             assert_never(stmt)
 

@@ -71,7 +71,7 @@ def order_of(kernel: Kernel) -> Order:
 
 def compile_warp(c: Context, stmt: Warp) -> Step:
     """A collective: its value, then the check that its warps are whole, then the exchange."""
-    width = _width(c)
+    width = width_of(c)
     value = None if stmt.value is None else compile_expr(c, stmt.value)
     lane = None if stmt.lane is None else compile_expr(c, stmt.lane).evaluate
     result = c.declare(stmt.result)
@@ -85,7 +85,7 @@ def compile_warp(c: Context, stmt: Warp) -> Step:
         given = present if value is None else value.evaluate(m)
         other = None if lane is None else lane(m)
         warps = Warps(m, width)
-        _check(m, warps, site, name)
+        check_whole(m, warps, site, name)
         distance = None if other is None else warps.of_all(m, other)
         table = exchange(warps.of_all(m, given), distance)
         m.values[result] = warps.to_lanes(m, np.broadcast_to(table, (warps.count, width)))
@@ -95,13 +95,13 @@ def compile_warp(c: Context, stmt: Warp) -> Step:
 
 def compile_warp_barrier(c: Context, span: Span | None) -> Step:
     """Orders what the threads of a warp did before and do after."""
-    width = _width(c)
+    width = width_of(c)
     site = c.site(span)
     c.body.barriers = True
 
     def run(m: Machine) -> None:
         m.count_barrier(site)
-        _check(m, Warps(m, width), site, "warp_barrier()")
+        check_whole(m, Warps(m, width), site, "warp_barrier()")
         chunk, lanes = m.chunk, m.chunk_lanes(m.selected())
         stamps = chunk.stamps.copy()
         where = slice(None) if lanes is None else lanes
@@ -114,7 +114,7 @@ def compile_warp_barrier(c: Context, span: Span | None) -> Step:
     return run
 
 
-def _width(c: Context) -> int:
+def width_of(c: Context) -> int:
     width = c.kernel.warp_width
     assert width is not None, "a warp operation in a kernel that states no width"
     return width
@@ -169,7 +169,7 @@ def _reduced(table: Lanes, combine: Any) -> Lanes:
     return table
 
 
-def _check(m: Machine, warps: Warps, site: int, name: str) -> None:
+def check_whole(m: Machine, warps: Warps, site: int, name: str) -> None:
     """Report warps of which some threads, but not all, are here."""
     chunk = m.chunk
     threads = chunk.launch.threads

@@ -27,10 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from sarek_numba.frontend import language, mathematics
+from sarek_numba.frontend import language, mathematics, matrices
 from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.intrinsics import RegisteredIntrinsic
 from sarek_numba.frontend.language import RecordConstructor
+from sarek_numba.frontend.matrices import Config
 from sarek_numba.frontend.registered import registered
 from sarek_numba.frontend.texts import InlineSource
 from sarek_numba.frontend.tree import children, parse_with_text
@@ -233,6 +234,8 @@ class _Digester:
         elif isinstance(value, RecordConstructor) and own:
             self._put("record type", kind.__qualname__, str(getattr(value, "name", None)))
             self._dtype(value.dtype)
+        elif isinstance(value, Config):
+            self._put("configuration", repr(value))
         elif isinstance(value, CaseType) and hasattr(value, "variant"):
             self._put("case", value.variant.name, value.index)
             self._dtype(value.variant.dtype)
@@ -266,13 +269,17 @@ class _Digester:
 _PLAIN = frozenset({type(None), EllipsisType, bool, int, str, bytes})
 
 
+_LANGUAGE = (language.__name__, matrices.__name__)
+_OF_USERS = (RecordConstructor, Config)
+
+
 def _own_words() -> dict[int, str]:
     """The objects of the language that are known by name, but for what users added."""
     return {
         id(value): f"{module.__name__}.{name}"
-        for module in (language, mathematics)
+        for module in (language, matrices, mathematics)
         for name, value in vars(module).items()
-        if type(value).__module__ == language.__name__ and not isinstance(value, RecordConstructor)
+        if type(value).__module__ in _LANGUAGE and not isinstance(value, _OF_USERS)
     }
 
 

@@ -17,7 +17,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.typing.context import BaseContext
 
 from sarek_numba.errors import UnknownName, UnsupportedConstruct
-from sarek_numba.frontend import language, mathematics, rules
+from sarek_numba.frontend import language, mathematics, matrices, rules
 from sarek_numba.frontend.complexes import WEAK_COMPLEX, is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.functions import DeviceFunction
@@ -251,7 +251,7 @@ def _object_attribute(value: Any, name: str) -> tuple[Type, Operation | None, An
         shown = getattr(value, "__name__", None) or repr(value)
         shown = {"sarek_numba": "sarek", mathematics.__name__: "sarek.math"}.get(shown, shown)
         hint = closest(name, dir(value)) or f"look at dir({shown}) for what there is"
-        if type(value).__module__ == language.__name__:
+        if type(value).__module__ in _LANGUAGE:
             hint = f"it has {', '.join(each for each in dir(value) if each[0] != '_')}"
         raise Refusal(f"{shown} has no attribute {name!r}", hint, UnknownName) from None
     return type_of_value(member), operation_of_value(member), member
@@ -270,7 +270,8 @@ def hint_of_case(name: str, variant: Variant) -> str:
     return closest(name, cases) or f"its cases are {', '.join(cases)}"
 
 
-_OPEN = (language.__name__, "sarek_numba.frontend.functions", "sarek_numba.frontend.variants")
+_LANGUAGE = (language.__name__, matrices.__name__)
+_OPEN = (*_LANGUAGE, "sarek_numba.frontend.functions", "sarek_numba.frontend.variants")
 
 
 def closest(name: str, names: Any) -> str | None:

@@ -1,5 +1,5 @@
-"""Numba types that Numba does not have: arrays outside global memory, iterators, and things known
-only while compiling (functions, modules, types, strings).
+"""Numba types that Numba does not have: arrays outside global memory, iterators, fragments, and
+things known only while compiling (functions, modules, types, strings).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
+from sarek_numba.frontend.matrices import Config
 from sarek_numba.frontend.weak import WEAK_INT, Type
 from sarek_numba.ir.types import MemSpace
 
@@ -105,6 +106,31 @@ class SliceType(types.Opaque):  # type: ignore[misc] # Numba ships no types
     @property
     def has_unit_step(self) -> bool:
         return isinstance(self.parts[2], types.NoneType)
+
+
+class FragmentType(types.Opaque):  # type: ignore[misc] # Numba ships no types
+    """A fragment: its configuration and its use there."""
+
+    def __init__(self, config: Config, use: str) -> None:
+        self.config = config
+        self.use = use
+        self.described = f"a fragment {use!r}"
+        super().__init__(f"fragment {use} of {config!r}")
+
+    @property
+    def key(self) -> Any:
+        return (self.config, self.use)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        config = self.config
+        rows = config.k if self.use == "b" else config.m
+        return rows, config.k if self.use == "a" else config.n
+
+    @property
+    def component(self) -> str:
+        """The name of the component's type."""
+        return str(getattr(self.config, self.use))
 
 
 class CompileTime(types.Opaque):  # type: ignore[misc] # Numba ships no types

@@ -25,6 +25,7 @@ from sarek_numba.frontend.aliases import check_aliases
 from sarek_numba.frontend.bytecode import interpret, unbound
 from sarek_numba.frontend.context import Context
 from sarek_numba.frontend.extensions import CompileTime, SliceType
+from sarek_numba.frontend.fragments import check_fragments
 from sarek_numba.frontend.functions import DeviceFunction
 from sarek_numba.frontend.inferer import Inferer, different, findings
 from sarek_numba.frontend.names import user_name
@@ -86,6 +87,8 @@ class _Stage:
         result = self._result(inferer)
         self._check_array_joins(inferer)
         self.diagnostics += check_aliases(inferer)
+        if not self.diagnostics:  # what has no type is told of already
+            self.diagnostics += check_fragments(inferer, self.kernel)
         raise_diagnostics(_ordered(self.diagnostics))
         drop_undefined(inferer.blocks)
         return self._typed(inferer, result)

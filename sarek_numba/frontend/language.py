@@ -55,6 +55,12 @@ class ThreadContext(Protocol):
     def atomic(self, op: AtomicOp, array: Any, index: Any, value: Any, compare: Any) -> Any:
         """Do an atomic operation and give the old element."""
 
+    def fragment(self, config: Any, use: str) -> Any:
+        """A matrix of zeros that the warp holds; `config` is a `sarek.coopmat.Config`."""
+
+    def matrix(self, operation: str, *operands: Any) -> None:
+        """Do an operation of `sarek.coopmat` together with the other threads of the warp."""
+
     def warp_size(self) -> int:
         """The number of threads of a warp."""
 
@@ -672,4 +678,3 @@ class NotYet:
 
 atomic = Atomics()
 warp = Warps()
-coopmat = NotYet("coopmat", "multiply tiles in shared memory")

@@ -15,6 +15,7 @@ followed by a call of `barrier`.
 - `types.BaseTuple` (UniTuple, Tuple): its `types` are the items';
 - `extensions.RangeType`, `extensions.IteratorType`: of `getiter` and `iternext`;
 - `extensions.CompileTime` and `types.NoneType`: nothing to compute; drop the assignment;
+- `extensions.FragmentType`: a fragment of a cooperative matrix, under one name;
 - `records.RecordType`: a reference or a value; `records.RecordMethod` is a record too;
 - `extensions.SliceType`: slices exist only as indices, made by `MakeSlice` or `Constant(slice)`.
 
@@ -42,10 +43,19 @@ from typing import Any, TypeAlias
 from numba.core import ir
 
 from sarek_numba.errors import Diagnostic
+from sarek_numba.frontend.matrices import Config
 from sarek_numba.frontend.source import Source
 from sarek_numba.frontend.texts import InlineSource
 from sarek_numba.frontend.weak import Type as Type
-from sarek_numba.ir.nodes import AtomicOp, BinOp, Coordinate, FenceScope, UnOp, WarpOp
+from sarek_numba.ir.nodes import (
+    AtomicOp,
+    BinOp,
+    CoopmatConfig,
+    Coordinate,
+    FenceScope,
+    UnOp,
+    WarpOp,
+)
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.span import Span
 
@@ -353,6 +363,27 @@ class Warp:
 
 
 @dataclass(frozen=True, slots=True)
+class Fragment:
+    """`coopmat.fragment(config, use)`: no operands; the result is a `FragmentType`."""
+
+    config: CoopmatConfig
+    use: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """An operation of `sarek.coopmat`, by name; no result.
+
+    `load` and `store`: (fragment, array, index, stride as int64), the index as in `GetItem` and of
+    an element. `muladd`: (result, a, b, c). `fill`: (fragment, value of its component's type).
+    """
+
+    op: str
+    config: CoopmatConfig
+    column_major: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Print:
     """`print(…)` of numbers and constant strings: an operand of type `CompileTime` is its text."""
 
@@ -477,6 +508,8 @@ What = (
     | WarpBarrier
     | WarpLane
     | Warp
+    | Fragment
+    | Matrix
     | Print
     | Call
     | GetField
@@ -556,7 +589,7 @@ def same(left: Any, right: Any) -> bool:
         return left.hex() == right.hex() and repr(left) == repr(right)
     if isinstance(left, complex):
         return same(left.real, right.real) and same(left.imag, right.imag)
-    if isinstance(left, (bool, int, str)):
+    if isinstance(left, (bool, int, str, Config)):
         return bool(left == right)
     if hasattr(left, "tobytes") and hasattr(left, "dtype"):
         return bool(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from sarek_numba.ir.check_expr import Broken, ExprChecker
+from sarek_numba.ir.matrices import ACCUMULATORS, fragments_of
 from sarek_numba.ir.nodes import (
     CMDecl,
     CMFill,
@@ -13,7 +14,6 @@ from sarek_numba.ir.nodes import (
     CMMulAdd,
     CMStore,
     Coopmat,
-    CoopmatConfig,
     Expr,
     Fragment,
     Var,
@@ -21,7 +21,6 @@ from sarek_numba.ir.nodes import (
 from sarek_numba.ir.types import ElementType, MemSpace, Vec
 
 _SPACES = (MemSpace.GLOBAL, MemSpace.SHARED)
-_ACCUMULATORS = ("c", "result")
 
 
 def check_coopmat(
@@ -51,9 +50,9 @@ def check_coopmat(
             _declared(stmt, fragments, name, fragment)
             checker.expect(value, fragment.component, f"what fragment {name} is filled with")
         case CMMulAdd(target=target, a=a, b=b, c=c, config=config):
-            wanted = _fragments(config)
-            for name, fragment in zip((target, a, b, c), wanted, strict=True):
-                _declared(stmt, fragments, name, fragment, accumulates=True)
+            wanted = fragments_of(config)
+            for name, use in ((target, "result"), (a, "a"), (b, "b"), (c, "c")):
+                _declared(stmt, fragments, name, wanted[use], accumulates=True)
         case _:
             assert_never(stmt.op)
 
@@ -68,7 +67,7 @@ def _declared(
 ) -> None:
     """A multiply-add adds to what an earlier one gave: of one type, `c` may be a `result`."""
     found = fragments.get(name)
-    if accumulates and found is not None and {found.use, wanted.use} <= set(_ACCUMULATORS):
+    if accumulates and found is not None and {found.use, wanted.use} <= set(ACCUMULATORS):
         found = replace(found, use=wanted.use)
     if found != wanted:
         raise Broken(stmt, f"fragment {name} is not declared so")
@@ -86,14 +85,3 @@ def _tile(checker: ExprChecker, stmt: Coopmat, array: Var, fragment: Fragment) -
 def _offsets(checker: ExprChecker, index: Expr, stride: Expr) -> None:
     checker.integer(index)
     checker.integer(stride)
-
-
-def _fragments(config: CoopmatConfig) -> tuple[Fragment, ...]:
-    """The fragments of a multiply-add: target, a, b and c."""
-    m, n, k, scope = config.m, config.n, config.k, config.scope
-    return (
-        Fragment("result", config.result, m, n, scope),
-        Fragment("a", config.a, m, k, scope),
-        Fragment("b", config.b, k, n, scope),
-        Fragment("c", config.c, m, n, scope),
-    )

@@ -24,6 +24,7 @@ from sarek_numba.frontend.lower.convert import cast
 from sarek_numba.frontend.lower.declare import declare
 from sarek_numba.frontend.lower.function import FunctionLowering
 from sarek_numba.frontend.lower.hinted import hinted, with_pragmas
+from sarek_numba.frontend.lower.matrices import check_scopes
 from sarek_numba.frontend.lower.parameters import array_info, array_parameter
 from sarek_numba.frontend.lower.program import Helper, Program, Scope
 from sarek_numba.frontend.lower.renumber import renumbered
@@ -102,6 +103,7 @@ def lower(
     with deep_recursion():
         params, arguments = _kernel_parameters(typed, program, int32_arguments)
         _, body = _lower_function(typed, program, scope, arguments)
+        check_scopes(body)
         if scope.dynamic_length is not None:
             params.append(ParamDecl(scope.dynamic_length, None, DynamicSharedLength()))
         kernel = Kernel(

@@ -136,6 +136,15 @@ def _check_steps(
                 lowering.emitter.emit(Assert(holds, "the step of a slice is zero", span=span))
 
 
+def place_of(
+    lowering: FunctionLowering, operation: t.Operation, position: int, span: Span
+) -> tuple[View, Expr]:
+    """The array that argument `position` is, and the flat place that the next one names."""
+    shifted = replace(operation, arguments=operation.arguments[position:])
+    view, items = _indexed(lowering, shifted)
+    return view, _flat(view, items, span)
+
+
 def _view(lowering: FunctionLowering, operation: t.Operation) -> View:
     (argument, *_) = operation.arguments
     assert isinstance(argument, ir.Var)

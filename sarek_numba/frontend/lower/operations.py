@@ -10,7 +10,15 @@ from numba.core import ir, types
 
 from sarek_numba.frontend import typed as t
 from sarek_numba.frontend.complexes import element_scalar, is_complex
-from sarek_numba.frontend.lower import arrays, calls, captured, complexes, printing, warps
+from sarek_numba.frontend.lower import (
+    arrays,
+    calls,
+    captured,
+    complexes,
+    matrices,
+    printing,
+    warps,
+)
 from sarek_numba.frontend.lower.convert import cast, constant_as, int64, round_to_half
 from sarek_numba.frontend.lower.operators import (
     binary,
@@ -98,6 +106,8 @@ def lower_operation(
             return NOTHING
         case t.WarpBarrier() | t.WarpLane() | t.Warp():
             return warps.lower_warp(lowering, operation, statement)
+        case t.Fragment() | t.Matrix():
+            return matrices.lower_matrix(lowering, operation, statement)
         case t.Print():
             return printing.lower_print(lowering, operation, what, span)
         case t.Call():

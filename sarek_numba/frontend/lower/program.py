@@ -58,13 +58,22 @@ class Program:
     functions: list[HelperFunction] = field(default_factory=list)
     helpers: dict[object, Helper] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    fragments: set[str] = field(default_factory=set)
     loop_hints: dict[int, tuple[str, ...]] = field(default_factory=dict)  # by the loop's variable
 
     def unique(self, name: str) -> str:
         """A name that no helper has yet."""
-        chosen, count = name, 1
-        while chosen in self.names:
-            count += 1
-            chosen = f"{name}_{count}"
-        self.names.add(chosen)
-        return chosen
+        return _unique(name, self.names)
+
+    def unique_fragment(self, name: str) -> str:
+        """A name that no fragment has yet."""
+        return _unique(name, self.fragments)
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    chosen, count = name, 1
+    while chosen in taken:
+        count += 1
+        chosen = f"{name}_{count}"
+    taken.add(chosen)
+    return chosen

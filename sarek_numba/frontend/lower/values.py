@@ -136,13 +136,30 @@ class SliceValue:
 
 
 @dataclass(frozen=True, slots=True)
+class FragmentValue:
+    """A fragment of a cooperative matrix, by its name in the IR."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Nothing:
     """None, or what exists only while compiling."""
 
 
 NOTHING = Nothing()
 
-Value = Cell | TupleValue | View | RecordRef | RangeValue | IteratorValue | SliceValue | Nothing
+Value = (
+    Cell
+    | TupleValue
+    | View
+    | RecordRef
+    | RangeValue
+    | IteratorValue
+    | SliceValue
+    | FragmentValue
+    | Nothing
+)
 
 
 def cells_of(value: Value) -> Iterator[Cell]:
@@ -168,7 +185,7 @@ def cells_of(value: Value) -> Iterator[Cell]:
             yield from cells_of(source)
         case SliceValue(start, stop, step):
             yield from (part for part in (start, stop, step) if part is not None)
-        case Nothing():
+        case FragmentValue() | Nothing():
             return
 
 

@@ -19,8 +19,10 @@ from sarek_numba import settings
 from sarek_numba.errors import BarrierDivergence, WarpDivergence
 from sarek_numba.frontend import language
 from sarek_numba.frontend.hints import NONE, Hints
+from sarek_numba.frontend.matrices import Config
 from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope, WarpOp
 from sarek_numba.verify.emulation.arrays import EmulatedArray, EmulatedRecord, poisoned
+from sarek_numba.verify.emulation.matrices import EmulatedFragment, operate
 from sarek_numba.verify.emulation.numbers import convert, widened
 from sarek_numba.verify.emulation.warps import Request, answers, greatest, least
 
@@ -121,6 +123,17 @@ class EmulatedThread:
     def warp(self, op: WarpOp, value: Any, lane: Any, width: Any) -> Any:
         segment = self._state.warp if width is None else int(width)
         return greenlet.getcurrent().parent.switch(Request(op, value, lane, segment))
+
+    def fragment(self, config: Config, use: str) -> EmulatedFragment:
+        return EmulatedFragment(config, use)
+
+    def matrix(self, operation: str, *operands: Any) -> None:
+        def meet(agreed: Any) -> int:
+            request = Request(f"coopmat.{operation}", agreed)
+            greenlet.getcurrent().parent.switch(request)
+            return self.warp_lane()
+
+        operate(operation, operands, meet)
 
     def warp_barrier(self) -> None:
         greenlet.getcurrent().parent.switch(Request(None))

@@ -14,9 +14,13 @@ from sarek_numba.ir.nodes import WarpOp
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A thread waits for its warp: `op` is None at a warp barrier."""
+    """A thread waits for its warp: `op` is None at a warp barrier.
 
-    op: WarpOp | None
+    At an operation of cooperative matrices it is the operation's name, and `value` what all threads
+    must give alike.
+    """
+
+    op: WarpOp | str | None
     value: Any = None
     lane: Any = None
     width: int = 32
@@ -25,9 +29,13 @@ class Request:
 def answers(requests: list[Request], size: int) -> list[Any]:
     """What each thread of a warp gets. Raises WarpDivergence if they ask for different things."""
     op = requests[0].op
-    if any(request.op is not op for request in requests):
+    if any(request.op != op for request in requests):
         raise WarpDivergence("the threads of a warp stand at different warp operations")
     values = [request.value for request in requests]
+    if isinstance(op, str):
+        if any(value != values[0] for value in values):
+            raise WarpDivergence(f"the threads of a warp give sarek.{op}() different operands")
+        return [None] * len(requests)
     match op:
         case None:
             return [None] * len(requests)

@@ -1,0 +1,46 @@
+"""The meaning of a multiply-add of cooperative matrices.
+
+Integers: exact sums, of which the result has the value modulo 2^n, or with saturation the nearest
+number that it holds. Floats: sums in float64, `c` first and then the products in the order of the
+inner dimension, rounded to the result once; a device may differ from that within the bound of
+`docs/numerics.md`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sarek_numba.ir.matrices import sums_fit
+from sarek_numba.ir.semantics.arrays import dtype_of
+from sarek_numba.ir.statements import CoopmatConfig
+
+Matrices = npt.NDArray[Any]
+
+
+def multiply_add(config: CoopmatConfig, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
+    """c + a @ b for stacks of matrices: the last two axes are rows and columns."""
+    if config.accumulation_is_exact:
+        return _integers(config, a, b, c)
+    with np.errstate(all="ignore"):
+        total = c.astype(np.float64)
+        left, right = a.astype(np.float64), b.astype(np.float64)
+        for k in range(config.k):
+            total = total + left[..., :, k, None] * right[..., None, k, :]
+        return total.astype(dtype_of(config.result))
+
+
+def _integers(config: CoopmatConfig, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
+    result = dtype_of(config.result)
+    wide: Any = np.int64 if sums_fit(config, 63) else object
+    total = c.astype(wide) + np.matmul(a.astype(wide), b.astype(wide))
+    if config.saturating:
+        low, high = config.result.minimum, config.result.maximum
+        return np.clip(total, low, high).astype(result)
+    modulus = 1 << config.result.bits
+    if wide is object:
+        total = total % modulus
+        return total.astype(f"u{result.itemsize}").view(result)
+    return total.astype(result)
