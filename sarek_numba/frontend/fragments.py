@@ -16,6 +16,8 @@ from sarek_numba.frontend.extensions import FragmentType
 from sarek_numba.frontend.inferer import Inferer
 
 _HINT = "sarek.coopmat.load, store, muladd and fill are all that takes a fragment"
+_IN_KERNELS = "call the functions of sarek.coopmat in the kernel itself"
+_ONCE = "declare each fragment once, before the branch or loop"
 
 
 def check_fragments(inferer: Inferer, kernel: bool) -> list[Diagnostic]:
@@ -31,31 +33,29 @@ def check_fragments(inferer: Inferer, kernel: bool) -> list[Diagnostic]:
             names = [variable.name for variable in inst.list_vars()]
             if fragments.isdisjoint(names):
                 continue
-            message = _fault(inferer, inst, kernel)
-            if message is not None:
+            fault = _fault(inferer, inst, kernel)
+            if fault is not None:
+                message, hint = fault
                 span = inferer.source.span_of(inst)
-                found.append(Diagnostic(UnsupportedConstruct, message, span, _HINT))
+                found.append(Diagnostic(UnsupportedConstruct, message, span, hint))
     return found
 
 
-def _fault(inferer: Inferer, inst: Any, kernel: bool) -> str | None:
-    """What is wrong with a statement that has a fragment in it."""
+def _fault(inferer: Inferer, inst: Any, kernel: bool) -> tuple[str, str] | None:
+    """What is wrong with a statement that has a fragment in it, and what to do instead."""
     value = inst.value if isinstance(inst, ir.Assign) else None
-    operation = inferer.operations.get(value)
-    if operation is not None and isinstance(operation.what, t.Fragment):
-        return None if kernel else "a device function declares a fragment, which only kernels have"
-    if operation is not None and isinstance(operation.what, t.Matrix):
+    what = getattr(inferer.operations.get(value), "what", None)
+    operator = value.op if isinstance(value, ir.Expr) else None
+    if isinstance(what, t.Fragment):
+        return None if kernel else ("a device function declares a fragment", _IN_KERNELS)
+    if isinstance(what, t.Matrix):
         return None
-    if isinstance(value, ir.Var) and value.is_temp and not inst.target.is_temp:
-        return None  # the name that the declaration gives it
-    if isinstance(value, ir.Expr) and value.op == "phi":
-        return "a name stands for one fragment here and for another, or for none, there"
     if isinstance(value, ir.Var):
-        return "a fragment has a second name"
-    if operation is not None and isinstance(operation.what, t.Call):
-        return f"a fragment is passed to {operation.what.callee.name}()"
-    if isinstance(inst, ir.Return) or (isinstance(value, ir.Expr) and value.op == "cast"):
-        return "a fragment is returned"
-    if isinstance(value, ir.Expr) and value.op == "build_tuple":
-        return "a fragment is put into a tuple"
-    return "a fragment is used as a value"
+        if value.is_temp and not inst.target.is_temp:
+            return None  # the name that the declaration gives it
+        return "a fragment has a second name", "use the name that it has"
+    if operator == "phi":
+        return "a name stands for one fragment here, and for another or for none there", _ONCE
+    if operator == "build_tuple":
+        return "a fragment is put into a tuple", _HINT
+    return "a fragment is used as a value", _HINT

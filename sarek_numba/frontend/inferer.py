@@ -41,7 +41,12 @@ from sarek_numba.frontend.reads import read_by_statement
 from sarek_numba.frontend.records import RecordMethod, passed
 from sarek_numba.frontend.registered import registered
 from sarek_numba.frontend.rules import records, texts, variants
-from sarek_numba.frontend.rules.calls import bound_arguments, bound_fields, is_named_tuple
+from sarek_numba.frontend.rules.calls import (
+    bound_arguments,
+    bound_fields,
+    check_passed,
+    is_named_tuple,
+)
 from sarek_numba.frontend.rules.complexes import conjugate_takes, conjugated
 from sarek_numba.frontend.rules.printing import printing
 from sarek_numba.frontend.rules.registry import bind, bind_to, name_of
@@ -433,6 +438,7 @@ class Inferer(typeinfer.TypeInferer):  # type: ignore[misc] # Numba ships no typ
     def _call_device_function(self, inst: Any, expr: Any, callee: DeviceFunction) -> None:
         arguments = bound_arguments(callee.function, tuple(expr.args), dict(expr.kws), callee.name)
         operands = tuple(self._operand(argument) for argument in arguments)
+        check_passed(operands, callee.function.__name__)
         if isinstance(callee, InlineSource):
             try:
                 operands = texts.operands_of(callee, operands)

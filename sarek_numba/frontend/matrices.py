@@ -67,10 +67,8 @@ class Config:
         from sarek_numba.ir.nodes import CoopmatConfig
         from sarek_numba.ir.types import Scalar
 
-        types = (Scalar(getattr(self, name)) for name in USES)
-        return CoopmatConfig(
-            self.m, self.n, self.k, *types, saturating=self.saturating, scope=self.scope
-        )
+        a, b, c, result = (Scalar(getattr(self, name)) for name in USES)
+        return CoopmatConfig(self.m, self.n, self.k, a, b, c, result, self.saturating, self.scope)
 
     def __repr__(self) -> str:
         parts = [self.m, self.n, self.k, self.a, self.b, self.c, self.result]
@@ -107,7 +105,7 @@ class Matrices:
 
     Config = Config
 
-    def fragment(self, config: Config, use: str) -> Any:
+    def fragment(self, config: Any, use: str) -> Any:
         """A matrix of zeros: "a", "b", "c" or the "result" of a configuration."""
         return current("coopmat.fragment").fragment(config, use)
 

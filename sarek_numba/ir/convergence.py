@@ -6,7 +6,22 @@ import linecache
 from dataclasses import replace
 
 from sarek_numba.errors import Diagnostic, DivergentBarrier
-from sarek_numba.ir.nodes import Barrier, Call, Coopmat, Expr, Kernel, Unary, UnOp, Warp
+from sarek_numba.ir.nodes import (
+    Barrier,
+    Call,
+    CMDecl,
+    CMFill,
+    CMLoad,
+    CMMulAdd,
+    CMStore,
+    Coopmat,
+    CoopmatOp,
+    Expr,
+    Kernel,
+    Unary,
+    UnOp,
+    Warp,
+)
 from sarek_numba.ir.spelling import expr_text
 from sarek_numba.ir.uniformity import (
     BLOCK,
@@ -26,6 +41,9 @@ _REACHED = {
     Way.FAILS: "is reached only by threads for which {} does not hold",
     Way.PASSES: "is reached a different number of times by threads for which {} differs",
 }
+_MATRIX: dict[type[CoopmatOp], str] = {
+    CMDecl: "fragment", CMLoad: "load", CMStore: "store", CMMulAdd: "muladd", CMFill: "fill"
+}  # fmt: skip
 _HINT = (
     "every thread of the {} must reach it, those with nothing to do too: move it out of the "
     "branch or loop"
@@ -64,7 +82,7 @@ def _name(meeting: Meeting) -> str:
     if isinstance(meeting, Warp):
         return f"warp.{meeting.op.value}()"
     if isinstance(meeting, Coopmat):
-        return "an operation of cooperative matrices"
+        return f"coopmat.{_MATRIX[type(meeting.op)]}()"
     return "barrier()" if isinstance(meeting, Barrier) else "warp_barrier()"
 
 

@@ -43,7 +43,6 @@ def sums_fit(config: CoopmatConfig, bits: int) -> bool:
     return max(product + (config.k - 1).bit_length(), config.c.bits) + 2 <= bits
 
 
-
 def is_computed(config: CoopmatConfig) -> bool:
     """Whether the executors that compute matrices by themselves have a configuration."""
     parts = (config.a, config.b, config.c, config.result)

@@ -32,20 +32,12 @@ def pong(n):
     return ping(n - 1) if n > 0 else 1
 
 
-def coopmat_config(x, n):
-    shape = sarek.coopmat.Config(16, 16, 16)
-
-
 def match_class(x, n):
     match n:
         case 0:
             x[0] = 1
         case int(other):
             x[0] = other
-
-
-def coopmat_fragment(x, n):
-    f = sarek.coopmat.fragment(sarek.coopmat.Config(16, 16, 16), "a")
 
 
 def function_as_argument(x, n):

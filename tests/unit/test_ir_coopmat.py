@@ -86,7 +86,6 @@ def test_every_thread_of_the_warp_takes_part(condition, refused):
     assert [(each.error, each.message) for each in found] == [
         (
             DivergentBarrier,
-            "an operation of cooperative matrices is reached only by threads for which "
-            "`thread_idx.x < 3` holds",
+            "coopmat.load() is reached only by threads for which `thread_idx.x < 3` holds",
         )
     ] * refused

@@ -30,7 +30,7 @@ from sarek_numba.ir.nodes import (
     TupleExpr,
     Var,
 )
-from sarek_numba.ir.statements import CMDecl, Coopmat, Fragment
+from sarek_numba.ir.statements import Match
 from sarek_numba.ir.types import INT32, INT64, UNIT, Scalar, TupleType
 from tests.unit.oracle_kit import Builder, errors, gid, int32, run, tid
 
@@ -366,8 +366,8 @@ def test_long_and_deep_kernels() -> None:
 
 def test_what_it_does_not_run_is_refused_by_name() -> None:
     k = Builder()
-    kernel = k.kernel(Coopmat(CMDecl("a", Fragment("a", Scalar.INT8, 16, 16))))
-    with pytest.raises(UnsupportedConstruct, match="cooperative matrices"):
+    kernel = k.kernel(Match(int32(tid()), ()))
+    with pytest.raises(UnsupportedConstruct, match="match"):
         run(kernel, 1, 1)
 
 

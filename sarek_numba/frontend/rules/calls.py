@@ -13,10 +13,12 @@ from typing import Any
 
 from numba.core import ir
 
+from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend.context import type_of_value
+from sarek_numba.frontend.extensions import FragmentType
 from sarek_numba.frontend.rules.registry import bind_to
-from sarek_numba.frontend.typed import Argument, Default
-from sarek_numba.frontend.weak import Refusal
+from sarek_numba.frontend.typed import Argument, Default, Type
+from sarek_numba.frontend.weak import Refusal, operand
 
 Given = tuple[ir.Var, ...]
 Named = Mapping[str, ir.Var]
@@ -71,3 +73,15 @@ def _bound(
 
 def _default(value: Any) -> Default:
     return Default(value, type_of_value(value))
+
+
+def check_passed(operands: tuple[Type, ...], name: str) -> None:
+    """Refuse an argument of a device function that no function takes."""
+    for position, each in enumerate(operands):
+        if isinstance(each, FragmentType):
+            with operand(position):
+                raise Refusal(
+                    f"a fragment is passed to {name}()",
+                    "call the functions of sarek.coopmat in the kernel itself",
+                    UnsupportedConstruct,
+                )

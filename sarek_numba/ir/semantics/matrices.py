@@ -41,6 +41,6 @@ def _integers(config: CoopmatConfig, a: Matrices, b: Matrices, c: Matrices) -> M
         return np.clip(total, low, high).astype(result)
     modulus = 1 << config.result.bits
     if wide is object:
-        total = total % modulus
-        return total.astype(f"u{result.itemsize}").view(result)
+        wrapped: Matrices = (total % modulus).astype(f"u{result.itemsize}")
+        return wrapped.view(result)
     return total.astype(result)

@@ -54,13 +54,12 @@ def _move(
     held = array.array if isinstance(array, EmulatedArray) else array
     flat = held.reshape(-1, order="A")
     assert np.shares_memory(flat, held) or not held.size, "the array has gaps"
-    order = "F" if held.flags.f_contiguous and not held.flags.c_contiguous else "C"
     subscripts = index if isinstance(index, tuple) else (index,)
-    wrapped = [
-        int(each) + extent * (each < 0)
-        for each, extent in zip(subscripts, held.shape, strict=True)
-    ]
-    first = int(np.ravel_multi_index(wrapped, held.shape, order=order))
+    strides = [step // held.itemsize for step in held.strides]
+    first = sum(
+        (int(each) + extent * (each < 0)) * step
+        for each, extent, step in zip(subscripts, held.shape, strides, strict=True)
+    )
     row, column = np.indices(fragment.shape)
     outer, inner = (column, row) if layout == "column_major" else (row, column)
     place = first + outer * stride + inner
