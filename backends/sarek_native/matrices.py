@@ -142,7 +142,7 @@ def _multiply_add(config: CoopmatConfig) -> str:
     total = sum_type(config)
     word = ("fmul", "fadd") if total == "double" else ("mul", "add")
     begin = f"""
-{_widened("c", config.c, total, f"%i.n, %j0", "c")}
+{_widened("c", config.c, total, "%i.n, %j0", "c")}
   %s0 = getelementptr {total}, ptr %sums, i64 %j0
   store {total} %c.wide, ptr %s0"""
     inside = f"""

@@ -167,7 +167,8 @@ def worst(config: Config, a, b, c, found) -> float:
     terms = a.shape[1] + 1
     largest = 0.0
     for i, j in np.ndindex(*found.shape):
-        exactly = [Fraction(float(x)) * Fraction(float(y)) for x, y in zip(a[i], b[:, j])]
+        operands_of = zip(a[i], b[:, j], strict=True)
+        exactly = [Fraction(float(x)) * Fraction(float(y)) for x, y in operands_of]
         exactly.append(Fraction(float(c[i, j])))
         allowed = Fraction(terms, 1 << bits) * sum(map(abs, exactly))
         error = abs(Fraction(float(found[i, j])) - sum(exactly))

@@ -1,5 +1,5 @@
 """Cooperative matrices that do not fit: fragments, arrays, strides, other uses, divergent flow."""
-# ruff: noqa: F841, B007, RUF100
+# ruff: noqa: F841, B007, RET504, RUF100
 
 import numpy as np
 

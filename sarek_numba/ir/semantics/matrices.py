@@ -35,10 +35,11 @@ def multiply_add(config: CoopmatConfig, a: Matrices, b: Matrices, c: Matrices) -
 def _integers(config: CoopmatConfig, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
     result = dtype_of(config.result)
     wide: Any = np.int64 if sums_fit(config, 63) else object
-    total = c.astype(wide) + np.matmul(a.astype(wide), b.astype(wide))
+    total: Matrices = c.astype(wide) + np.matmul(a.astype(wide), b.astype(wide))
     if config.saturating:
         low, high = config.result.minimum, config.result.maximum
-        return np.clip(total, low, high).astype(result)
+        kept: Matrices = np.clip(total, low, high).astype(result)
+        return kept
     modulus = 1 << config.result.bits
     if wide is object:
         wrapped: Matrices = (total % modulus).astype(f"u{result.itemsize}")
