@@ -14,6 +14,7 @@ from sarek_numba.errors import SarekError, UnsupportedConstruct
 from sarek_numba.frontend import language as sarek
 from sarek_numba.frontend import mathematics
 from sarek_numba.frontend.functions import function
+from sarek_numba.frontend.matrices import Config, coopmat
 from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
 
 
@@ -84,11 +85,38 @@ def test_outside_of_a_kernel_the_error_says_so() -> None:
         _ = sarek.thread_idx.x
 
 
-def test_later_features_are_named() -> None:
-    with pytest.raises(UnsupportedConstruct, match=r"sarek\.half_bits is not in this version"):
-        sarek.half_bits(1)
+def test_a_matrix_operation_needs_a_kernel() -> None:
+    with pytest.raises(SarekError, match=r"sarek\.coopmat\.load has a meaning only inside"):
+        coopmat.load(1, 2, 0, 8)
     with pytest.raises(AttributeError):
         _ = sarek.atomic.sum
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ((8, 8, 8.0, "int8", "int8", "int32", "int32"), TypeError, "k of .* is a whole number"),
+        ((8, 0, 8, "int8", "int8", "int32", "int32"), ValueError, "n of .* is at least 1, not 0"),
+        ((8, 8, 8, "int8", "int8", "int32", "bool"), TypeError, "result of .* is bool; components"),
+        ((8, 8, 8, "int8", "int9", "int32", "int32"), TypeError, "b of .* is 'int9'; components"),
+        ((8, 8, 8, "int8", "int8", "float32", "float32"), ValueError, "mixes integers and floats"),
+        ((8, 8, 8, *["float32"] * 4, True), ValueError, "sums of float32 do not saturate"),
+        ((8, 8, 8, *["int32"] * 4, False, "block"), ValueError, "the scope is 'subgroup' or"),
+    ],
+)
+def test_configurations_that_have_no_meaning(arguments, error, said) -> None:
+    """They are refused where they are made."""
+    with pytest.raises(error, match=said):
+        Config(*arguments)
+
+
+def test_configurations_are_values() -> None:
+    """The same whatever names their types have."""
+    first = Config(8, 8, 8, "int8", np.uint8, sarek.int32, np.dtype("int32"))
+    second = Config(np.int64(8), 8, 8, sarek.int8, "u1", "i4", sarek.int32)
+    assert first == second
+    assert hash(first) == hash(second)
+    assert repr(first) == "sarek.coopmat.Config(8, 8, 8, int8, uint8, int32, int32)"
 
 
 def test_annotations() -> None:

@@ -523,14 +523,14 @@ def test_all_findings_of_types_come_at_once_with_columns() -> None:
         "        pass\n"
         "    x.sum()\n"
         "    np.sqrt(x[0], out=3)\n"
-        "    s = sarek.coopmat.load(x[0], 1)\n"
+        "    s = sarek.warp.shuffle(x, 1)\n"
         "    h = sarek.half_bits(x)\n"
     )
     found = findings(from_text(text), array(f32), WEAK_INT)
     places = [(each.span.line, each.span.column) for each in found if each.span]
-    assert places == [(2, 8), (3, 8), (4, 8), (5, 4), (6, 7), (8, 4), (9, 4), (10, 8), (11, 8)]
+    assert places == [(2, 8), (3, 8), (4, 8), (5, 4), (6, 7), (8, 4), (9, 4), (10, 27), (11, 8)]
     assert found[2].hint == "did you mean 'floor'?"
-    assert "sarek.coopmat.load" in found[7].message
+    assert "sarek.warp.shuffle" in found[7].message
 
 
 def test_case_91_a_kernel_that_returns_a_value_is_refused() -> None:
