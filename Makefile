@@ -28,8 +28,8 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: system $(STAMP) lint
-	$(BIN)/python -m pytest -q -n auto --dist worksteal
 	PYTHON=$(BIN)/python tools/coopmat_tree.sh --where-possible
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-coopmat: $(STAMP)
 	PYTHON=$(BIN)/python tools/coopmat_tree.sh
