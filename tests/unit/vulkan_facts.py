@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from sarek_numba.ir.nodes import CoopmatConfig
+from sarek_numba.ir.types import Scalar
 from sarek_vulkan.features import ALL, FLOAT_CONTROLS, SUBGROUP_OPERATIONS
 from sarek_vulkan.physical import Family, MemoryType, Physical
 
+_SHAPES = ((16, 16), (8, 16), (8, 8))
+_SUMS = (Scalar.FLOAT16, Scalar.FLOAT32)
 _CAPABILITIES = {name for feature in ALL for name in feature.capabilities}
 
 NVIDIA = Physical(
@@ -46,4 +50,12 @@ NVIDIA = Physical(
     memory_types=(MemoryType(0, 0x1), MemoryType(1, 0xE)),
     heaps=(150 * 10**9, 128 * 10**9),
     family=Family(0, 16, 64),
+    matrices=tuple(
+        CoopmatConfig(m, n, k, a, a, c, c)
+        for (m, n, k), a, c in (
+            *(((16, n, k), Scalar.FLOAT16, c) for n, k in _SHAPES for c in _SUMS),
+            *(((16, n, 32), Scalar.UINT8, Scalar.UINT32) for n in (16, 8)),
+            *(((16, n, 32), Scalar.INT8, Scalar.INT32) for n in (16, 8)),
+        )
+    ),
 )
