@@ -62,7 +62,7 @@ class VulkanExternals:
             words = source.encode("latin-1", "replace") if isinstance(source, str) else source
         module = foreign.read(words, name)
         self._check(module, name)
-        _validate(words, module)
+        validate(words, module.version)
         return VulkanExternal(self._owner, words, module, name)
 
     def _check(self, module: Foreign, name: str) -> None:
@@ -127,12 +127,15 @@ def _compiled(text: str, name: str) -> bytes:
         return made.read_bytes()
 
 
-def _validate(words: bytes, module: Foreign) -> None:
-    """Have spirv-val look at a module, where it is installed."""
+def validate(words: bytes, version: tuple[int, int]) -> None:
+    """Have spirv-val look at a module of a version of SPIR-V, where it is installed.
+
+    Raises SourceCompilationError.
+    """
     path = _tool("spirv-val")
     if path is None:
         return
-    environment = "vulkan1.2" if module.version <= (1, 5) else "vulkan1.3"
+    environment = "vulkan1.2" if version <= (1, 5) else "vulkan1.3"
     done = subprocess.run(
         [path, "--scalar-block-layout", "--target-env", environment, "-"],
         input=words,

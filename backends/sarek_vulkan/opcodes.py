@@ -51,8 +51,12 @@ _OPERANDS = """
     65 OpAccessChain type result id id*
     71 OpDecorate id Decoration word*
     72 OpMemberDecorate id word Decoration word*
+    77 OpVectorExtractDynamic type result id id
+    78 OpVectorInsertDynamic type result id id id
+    79 OpVectorShuffle type result id id word*
     80 OpCompositeConstruct type result id*
     81 OpCompositeExtract type result id word*
+    82 OpCompositeInsert type result id id word*
     109 OpConvertFToU type result id
     110 OpConvertFToS type result id
     111 OpConvertSToF type result id
@@ -60,6 +64,7 @@ _OPERANDS = """
     113 OpUConvert type result id
     114 OpSConvert type result id
     115 OpFConvert type result id
+    117 OpConvertPtrToU type result id
     120 OpConvertUToPtr type result id
     124 OpBitcast type result id
     126 OpSNegate type result id
@@ -75,6 +80,18 @@ _OPERANDS = """
     136 OpFDiv type result id id
     137 OpUMod type result id id
     138 OpSRem type result id id
+    139 OpSMod type result id id
+    140 OpFRem type result id id
+    141 OpFMod type result id id
+    148 OpDot type result id id
+    149 OpIAddCarry type result id id
+    150 OpISubBorrow type result id id
+    151 OpUMulExtended type result id id
+    152 OpSMulExtended type result id id
+    154 OpAny type result id
+    155 OpAll type result id
+    156 OpIsNan type result id
+    157 OpIsInf type result id
     164 OpLogicalEqual type result id id
     165 OpLogicalNotEqual type result id id
     166 OpLogicalOr type result id id
@@ -92,11 +109,17 @@ _OPERANDS = """
     178 OpULessThanEqual type result id id
     179 OpSLessThanEqual type result id id
     180 OpFOrdEqual type result id id
+    181 OpFUnordEqual type result id id
+    182 OpFOrdNotEqual type result id id
     183 OpFUnordNotEqual type result id id
     184 OpFOrdLessThan type result id id
+    185 OpFUnordLessThan type result id id
     186 OpFOrdGreaterThan type result id id
+    187 OpFUnordGreaterThan type result id id
     188 OpFOrdLessThanEqual type result id id
+    189 OpFUnordLessThanEqual type result id id
     190 OpFOrdGreaterThanEqual type result id id
+    191 OpFUnordGreaterThanEqual type result id id
     194 OpShiftRightLogical type result id id
     195 OpShiftRightArithmetic type result id id
     196 OpShiftLeftLogical type result id id
@@ -104,6 +127,10 @@ _OPERANDS = """
     198 OpBitwiseXor type result id id
     199 OpBitwiseAnd type result id id
     200 OpNot type result id
+    201 OpBitFieldInsert type result id id id id
+    202 OpBitFieldSExtract type result id id id
+    203 OpBitFieldUExtract type result id id id
+    204 OpBitReverse type result id
     205 OpBitCount type result id
     224 OpControlBarrier id id id
     225 OpMemoryBarrier id id
@@ -239,9 +266,12 @@ MASKS = frozenset(
 GLSL = "GLSL.std.450"
 EXTENDED: Mapping[str, int] = _numbers(
     """
-    2 RoundEven 3 Trunc 4 FAbs 8 Floor 9 Ceil 13 Sin 14 Cos 15 Tan 16 Asin 17 Acos 18 Atan 19 Sinh
-    20 Cosh 21 Tanh 22 Asinh 23 Acosh 24 Atanh 25 Atan2 26 Pow 27 Exp 28 Log 29 Exp2 30 Log2 31 Sqrt
-    32 InverseSqrt 50 Fma 75 FindUMsb
+    1 Round 2 RoundEven 3 Trunc 4 FAbs 5 SAbs 6 FSign 7 SSign 8 Floor 9 Ceil 10 Fract 11 Radians
+    12 Degrees 13 Sin 14 Cos 15 Tan 16 Asin 17 Acos 18 Atan 19 Sinh 20 Cosh 21 Tanh 22 Asinh
+    23 Acosh 24 Atanh 25 Atan2 26 Pow 27 Exp 28 Log 29 Exp2 30 Log2 31 Sqrt 32 InverseSqrt 37 FMin
+    38 UMin 39 SMin 40 FMax 41 UMax 42 SMax 43 FClamp 44 UClamp 45 SClamp 46 FMix 48 Step
+    49 SmoothStep 50 Fma 53 Ldexp 54 PackSnorm4x8 55 PackUnorm4x8 58 PackHalf2x16 62 UnpackHalf2x16 66 Length
+    67 Distance 68 Cross 69 Normalize 73 FindILsb 74 FindSMsb 75 FindUMsb 79 NMin 80 NMax 81 NClamp
     """
 )
 

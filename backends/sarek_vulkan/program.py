@@ -26,10 +26,11 @@ from sarek_numba.ir.nodes import (
     Var,
     WarpBarrier,
 )
+from sarek_numba.ir.texts import text_of
 from sarek_numba.ir.types import Array, ElementType, MemSpace, Scalar, TupleType, Unit, Vec
 from sarek_numba.ir.walk import bodies_of_kernel, walk_stmts
 from sarek_numba.passes import library
-from sarek_vulkan import arguments, warps, watch
+from sarek_vulkan import arguments, assembly, warps, watch
 from sarek_vulkan.abilities import Abilities
 from sarek_vulkan.arrays import (
     ArrayPlace,
@@ -237,11 +238,16 @@ class Program:
         function, emitter = self._begin(helper.name, helpers)
         result = emitter.result = self._result(helper.result)
         params: list[tuple[int, int]] = []
-        for var, place in zip(helper.params, given, strict=True):
-            self._receive(emitter, var, self._parameter(place, params))
+        seen = [self._parameter(place, params) for place in given]
+        for var, place in zip(helper.params, seen, strict=True):
+            self._receive(emitter, var, place)
         for local in helper.locals:
             emitter.declare(local.var, local.value)
-        emitter.body(helper.body)
+        text = text_of(helper)
+        if text is None:
+            emitter.body(helper.body)
+        else:
+            assembly.write(emitter.code, helper, text, seen, result)
         if emitter.code.open:
             if result == self.types.void:
                 emitter.code.end("OpReturn")

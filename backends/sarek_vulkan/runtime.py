@@ -14,6 +14,7 @@ from sarek_numba.codegen import cfamily
 from sarek_numba.codegen.target import GPU_COARSENING, Target
 from sarek_numba.errors import BackendError, InvalidDimensions, SourceCompilationError
 from sarek_numba.ir.nodes import Kernel, ParamDecl
+from sarek_numba.ir.texts import has_texts
 from sarek_numba.ir.warps import uses_warps
 from sarek_numba.runtime.device import (
     BackendUnavailable,
@@ -25,7 +26,8 @@ from sarek_numba.runtime.device import (
 from sarek_numba.runtime.languages import Externals
 from sarek_numba.runtime.plans import Plans
 from sarek_vulkan import driver, emit, layout
-from sarek_vulkan.externals import VulkanExternals
+from sarek_vulkan.externals import VulkanExternals, validate
+from sarek_vulkan.foreign import ALWAYS, invalid
 from sarek_vulkan.logical import Logical
 from sarek_vulkan.memory import IMPORTED, Buffer, Part, VulkanMemory, way_of
 from sarek_vulkan.physical import Physical, physical
@@ -253,7 +255,13 @@ class VulkanDriver:
 
     def _emitted(self, legal: Kernel) -> layout.Module:
         limit = int(self.physical.limits["maxPushConstantsSize"])
-        return emit.emit(legal, self.abilities, limit)
+        module = emit.emit(legal, self.abilities, limit)
+        if has_texts(legal):  # what a user wrote is looked at before a driver sees it
+            missing = sorted(set(module.capabilities) - ALWAYS - self.physical.capabilities)
+            if missing:
+                raise invalid(f"it needs {', '.join(missing)}, which {self.record.name} has not")
+            validate(module.words, (1, 5))
+        return module
 
     def _optimised(self, kernel: Kernel) -> Kernel:
         assert self.target is not None

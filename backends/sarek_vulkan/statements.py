@@ -145,7 +145,7 @@ class Statements(Expressions):
                 self._unroll = hints[:1] == ("unroll",)
                 self.body(body)
                 self._unroll = False
-            case Seq(body=body) | Block(body=body) | Native(fallback=body):
+            case Seq(body=body) | Block(body=body):
                 self.body(body)
             case Empty() | Assert() | ExprStmt():  # expressions are pure
                 pass
@@ -157,6 +157,8 @@ class Statements(Expressions):
                 raise InvalidIR("a print is made of stores by passes.report before it is emitted")
             case Coopmat():
                 fragments.statement(self, stmt)
+            case Native():
+                raise InvalidIR("a text is the whole body of a helper (`assembly`)")
             case Match():
                 raise InvalidIR(f"SPIR-V has no spelling for {kind_of(stmt)}")
             case _:

@@ -22,6 +22,12 @@ scale = sarek.inline_source(
             %sum = fadd $a.type %product, $a
             ret $return.type %sum
         """,
+        "vulkan": """
+            %product = OpFMul $a.type $a $b
+            %sum = OpFAdd $a.type %product $a
+            OpDecorate %product NoContraction  ; else they may become one operation
+            OpReturnValue %sum
+        """,
     },
     fallback=scaled,
 )
@@ -71,6 +77,19 @@ def _swapping(framework):
             call i32 @llvm.bswap.i32(i32 $word)
         """,
         "cuda": "__byte_perm($word, 0, 0x0123)",
+        "vulkan": """
+            %low = OpConstant $word.type 0x00FF00FF
+            %eight = OpConstant $word.type 8
+            %half = OpConstant $word.type 16
+            %first = OpBitwiseAnd $word.type $word %low
+            %moved = OpShiftLeftLogical $word.type %first %eight
+            %other = OpShiftRightLogical $word.type $word %eight
+            %second = OpBitwiseAnd $word.type %other %low
+            %pairs = OpBitwiseOr $word.type %moved %second
+            %left = OpShiftLeftLogical $word.type %pairs %half
+            %right = OpShiftRightLogical $word.type %pairs %half
+            %swapped = OpBitwiseOr $return.type %left %right
+        """,
     }.get(framework)
 
 
@@ -193,6 +212,7 @@ order = sarek.inline_source(
     {
         "opencl": "$a < $b || $either",
         "native": "%less = icmp slt i16 $a, $b\nor i1 %less, $either",
+        "vulkan": "%l = OpSLessThan $return.type $a $b\n%o = OpLogicalOr $return.type %l $either",
     },
     fallback=ordered,
 )

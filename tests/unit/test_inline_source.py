@@ -113,7 +113,11 @@ def test_what_has_no_meaning_is_refused_where_it_is_made(name: str) -> None:
 
 # --- what runs ------------------------------------------------------------------------------------
 
-WRONG = {"opencl": "$left", "native": "fadd $left.type $left, 0.0"}
+WRONG = {
+    "opencl": "$left",
+    "native": "fadd $left.type $left, 0.0",
+    "vulkan": "OpReturnValue $left",
+}
 wrong = made(WRONG)
 
 
@@ -175,7 +179,11 @@ def test_a_rebound_text_is_compiled_anew(device: str) -> None:
     space: dict[str, Any] = {}
     out = np.zeros(1, np.float32)
     for number in (1, 2):
-        texts = {"opencl": f"$left + {number}", "native": f"fadd float $left, {number}.0"}
+        texts = {
+            "opencl": f"$left + {number}",
+            "native": f"fadd float $left, {number}.0",
+            "vulkan": f"%n = OpConstant $left.type {number}\n%r = OpFAdd $left.type $left %n",
+        }
 
         def plus(left, number=number):
             return left + number
@@ -189,6 +197,7 @@ def test_a_rebound_text_is_compiled_anew(device: str) -> None:
 BROKEN = {
     "opencl": "return $left +;",
     "native": "ret $left.type %missing",
+    "vulkan": "OpReturnValue %missing",
 }
 
 
