@@ -270,8 +270,9 @@ EXTENDED: Mapping[str, int] = _numbers(
     12 Degrees 13 Sin 14 Cos 15 Tan 16 Asin 17 Acos 18 Atan 19 Sinh 20 Cosh 21 Tanh 22 Asinh
     23 Acosh 24 Atanh 25 Atan2 26 Pow 27 Exp 28 Log 29 Exp2 30 Log2 31 Sqrt 32 InverseSqrt 37 FMin
     38 UMin 39 SMin 40 FMax 41 UMax 42 SMax 43 FClamp 44 UClamp 45 SClamp 46 FMix 48 Step
-    49 SmoothStep 50 Fma 53 Ldexp 54 PackSnorm4x8 55 PackUnorm4x8 58 PackHalf2x16 62 UnpackHalf2x16 66 Length
-    67 Distance 68 Cross 69 Normalize 73 FindILsb 74 FindSMsb 75 FindUMsb 79 NMin 80 NMax 81 NClamp
+    49 SmoothStep 50 Fma 53 Ldexp 54 PackSnorm4x8 55 PackUnorm4x8 58 PackHalf2x16 62 UnpackHalf2x16
+    66 Length 67 Distance 68 Cross 69 Normalize 73 FindILsb 74 FindSMsb 75 FindUMsb
+    79 NMin 80 NMax 81 NClamp
     """
 )
 
