@@ -27,7 +27,7 @@ from tests.fuzz.unions import UNIONS
 
 KERNELS, FEWER = {1: 150, 2: 60}, {1: 20, 2: 10}
 SIZE, COUNTED = 10, 300
-SLOW = ("native", "opencl:pocl:0")
+SLOW = ("native", "opencl:pocl:0", "vulkan:0")
 DEVICES = tuple(device.name for device in sarek.devices())
 
 
