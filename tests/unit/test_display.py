@@ -120,7 +120,8 @@ def test_source_shows_itself(device):
     assert str(source) == source == f"{source}" == repr(source)
     shown = _Reader(source._repr_html_())
     assert shown.text == source
-    assert "s-keyword" in shown.classes
+    if not device.startswith("vulkan"):  # SPIR-V is shown as it is
+        assert "s-keyword" in shown.classes
     assert "guarded" in source
 
 

@@ -235,7 +235,7 @@ def test_devices_as_json(well: None) -> None:
     assert "atomic add shared" in here["types"]["int32"]
     assert here["limits"]["block"] == [1024, 1024, 64]
     assert {fact["verdict"] for fact in here["facts"]} == {"available", "unavailable"}
-    assert here["coopmat"] is None
+    assert here["coopmat"].startswith("every shape, components int8, uint8")
 
 
 def test_one_device_with_its_evidence(well: None) -> None:

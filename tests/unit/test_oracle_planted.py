@@ -32,7 +32,7 @@ def test_the_corpus_has_both_sides() -> None:
     """At least twelve bugs and twelve near misses, and every oracle error that can occur."""
     bugs = {plant.error for plant in PLANTS.values()} - {None}
     every = {cls.__name__ for cls in sarek_errors.OracleError.__subclasses__()}
-    assert bugs == every - {"WarpDivergence"}
+    assert bugs == every - {"WarpDivergence", "MisalignedMatrix"}  # `test_matrices` has this one
     assert sum(plant.error is not None for plant in PLANTS.values()) >= 12
     assert sum(plant.error is None for plant in PLANTS.values()) >= 12
 

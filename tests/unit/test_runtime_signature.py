@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import sarek_numba as sarek
 from sarek_numba.errors import ArgumentCountError, UnknownName, UnsupportedConstruct
-from sarek_numba.frontend.language import coopmat, float32, int32
+from sarek_numba.frontend.language import float32, int32
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.annotations import stated_of
 from sarek_numba.runtime.arguments import PythonNumber, StatedArray
@@ -157,11 +158,11 @@ def test_other_annotations_are_refused(annotation: Any) -> None:
         stated_of(_annotated(annotation), ["x"])
 
 
-def test_types_of_later_versions_are_refused_by_name() -> None:
-    """With what to use meanwhile."""
+def test_namespaces_are_no_types() -> None:
+    """Refused by their names."""
     with pytest.raises(UnsupportedConstruct, match=r"sarek\.coopmat of parameter 'x'") as error:
-        stated_of(_annotated(coopmat), ["x"])
-    assert "hint: multiply tiles" in str(error.value)
+        stated_of(_annotated(sarek.coopmat), ["x"])
+    assert "hint: write it as sarek.float32" in str(error.value)
 
 
 def test_unreadable_annotation_is_an_error() -> None:
