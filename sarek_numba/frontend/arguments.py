@@ -15,7 +15,7 @@ from numba.core import types
 from sarek_numba.errors import ArgumentTypeError
 from sarek_numba.frontend.complexes import WEAK_COMPLEX
 from sarek_numba.frontend.halves import value_type
-from sarek_numba.frontend.language import ArrayAnnotation, DType, NotYet
+from sarek_numba.frontend.language import ArrayAnnotation, DType
 from sarek_numba.frontend.rules.types import numba_type
 from sarek_numba.frontend.typed import Type
 from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT, Refusal
@@ -32,8 +32,6 @@ def typeof_argument(value: Any, annotation: Any = None, name: str = "argument") 
     kind = _array(value, name) if is_array(value) else _scalar(value, name)
     if annotation is None:
         return kind
-    if isinstance(annotation, NotYet):
-        raise ArgumentTypeError(f"{name}: {annotation!r} is not in this version")
     if isinstance(annotation, ArrayAnnotation):
         _check_array(kind, annotation, name)
         return kind

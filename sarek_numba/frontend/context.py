@@ -30,7 +30,7 @@ from sarek_numba.frontend.rules.arrays import array_attribute, is_captured_array
 from sarek_numba.frontend.rules.builtins import refused_builtin
 from sarek_numba.frontend.rules.complexes import complex_attribute
 from sarek_numba.frontend.rules.registry import name_of
-from sarek_numba.frontend.rules.types import constructor, numba_type, refused
+from sarek_numba.frontend.rules.types import constructor, numba_type
 from sarek_numba.frontend.texts import inline_source
 from sarek_numba.frontend.typed import Constant, Operation, TupleItem, Type
 from sarek_numba.frontend.variants import Variant, VariantValue, variant
@@ -330,8 +330,6 @@ def of_numba(compiled: Any) -> DeviceFunction:
 
 def not_callable(callee: Any, name: str) -> Refusal:
     """Why an object cannot be called in a kernel."""
-    if isinstance(callee, language.NotYet):
-        return refused(callee)
     if callee is variant:
         return rules.variants.refused_declaration()
     builtin = refused_builtin(callee)

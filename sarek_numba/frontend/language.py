@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from sarek_numba.errors import SarekError, UnsupportedConstruct
+from sarek_numba.errors import SarekError
 
 if TYPE_CHECKING:
     from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope, WarpOp
@@ -652,28 +652,6 @@ def unroll(loop: range, count: int | None = None) -> range:
     if not isinstance(loop, range):
         raise TypeError(f"sarek.unroll() takes a range, not {type(loop).__name__}")
     return loop
-
-
-# --- what a later version has ---------------------------------------------------------------------
-
-
-class NotYet:
-    """A feature of the language that this version refuses by name, with what to write instead."""
-
-    def __init__(self, name: str, hint: str | None = None) -> None:
-        self.name = name
-        self.hint = hint
-
-    def __getattr__(self, name: str) -> NotYet:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return NotYet(f"{self.name}.{name}", self.hint)
-
-    def __call__(self, *_: Any, **__: Any) -> Any:
-        raise UnsupportedConstruct(f"sarek.{self.name} is not in this version")
-
-    def __repr__(self) -> str:
-        return f"sarek.{self.name}"
 
 
 atomic = Atomics()

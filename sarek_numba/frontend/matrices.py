@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sarek_numba.errors import UnsupportedConstruct
-from sarek_numba.frontend.language import DType, NotYet, current
+from sarek_numba.frontend.language import DType, current
 
 if TYPE_CHECKING:
     from sarek_numba.ir.nodes import CoopmatConfig
@@ -79,8 +78,6 @@ class Config:
 
 def _component(name: str, given: Any) -> str:
     """The name of a component's type."""
-    if isinstance(given, NotYet):
-        raise UnsupportedConstruct(f"sarek.{given.name} is not in this version")
     try:
         found = given.dtype.name if isinstance(given, DType) else np.dtype(given).name
     except TypeError:

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from sarek_numba.errors import Diagnostic, UnsupportedConstruct
 from sarek_numba.frontend import patterns
-from sarek_numba.frontend.language import NotYet
-from sarek_numba.frontend.source import Source, evaluate, is_superstep
+from sarek_numba.frontend.source import Source, is_superstep
 from sarek_numba.frontend.tree import children
 from sarek_numba.span import Span
 
@@ -61,11 +60,8 @@ def check(source: Source) -> list[Diagnostic]:
     if not isinstance(tree, ast.FunctionDef):
         return [no_definition(source, isinstance(tree, ast.AsyncFunctionDef))]
     found = [*_parameters(source, tree)]
-    for node in _walk(tree.body, source):
-        later = _later(node, source)
-        if later is not None:
-            found.append(_not_yet(later, source.span_of_tree(node)))
-        elif _kind(node) in _REFUSED or (isinstance(node, ast.With) and not _allowed(node, source)):
+    for node in _walk(tree.body):
+        if _kind(node) in _REFUSED or (isinstance(node, ast.With) and not _allowed(node, source)):
             found.append(_refusal(source, node))
         elif isinstance(node, ast.With):
             found += _jumps_out(source, node)
@@ -83,29 +79,13 @@ def place(diagnostic: Diagnostic) -> tuple[int, int]:
     return (0, 0) if span is None else (span.line, span.column or 0)
 
 
-def _later(node: ast.AST, source: Source) -> NotYet | None:
-    """The feature of a later version that a node calls with arguments outside the language.
-
-    It is what the finding is about. Other calls of such features are left to the typing stage.
-    """
-    if not isinstance(node, ast.Call) or not any(_kind(n) in _REFUSED for n in ast.walk(node)):
-        return None
-    callee = evaluate(node.func, source.original)
-    return callee if isinstance(callee, NotYet) else None
-
-
-def _not_yet(feature: NotYet, span: Span) -> Diagnostic:
-    message = f"{feature!r} is not in this version"
-    return Diagnostic(UnsupportedConstruct, message, span, feature.hint)
-
-
-def _walk(body: list[ast.stmt], source: Source) -> Iterator[ast.AST]:
+def _walk(body: list[ast.stmt]) -> Iterator[ast.AST]:
     """All nodes but those inside of a refused one."""
     pending: list[ast.AST] = list(reversed(body))
     while pending:
         node = pending.pop()
         yield node
-        if _kind(node) not in _REFUSED and _later(node, source) is None:
+        if _kind(node) not in _REFUSED:
             pending.extend(reversed(list(children(node))))
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from sarek_numba.errors import Diagnostic, TypingError
 from sarek_numba.frontend import language
-from sarek_numba.frontend.language import DType, NotYet, RecordConstructor
+from sarek_numba.frontend.language import DType, RecordConstructor
 from sarek_numba.span import Span
 
 if TYPE_CHECKING:
@@ -418,8 +418,6 @@ def _parts(
                 f"the variant {variant_name!r} contains itself, in the case {case!r}",
                 "keep its values in an array, and the index of one in the case, as in sarek.int32",
             )
-        if isinstance(part, NotYet):
-            raise refuse(f"{part!r} is not in this version", part.hint or "use another type")
         try:
             kind = part.dtype if isinstance(part, DType) else np.dtype(part)
             if part is None or kind.subdtype is not None:

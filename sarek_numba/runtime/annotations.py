@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sarek_numba.errors import Diagnostic, UnknownName, UnsupportedConstruct
-from sarek_numba.frontend.language import ArrayAnnotation, DType, NotYet, RecordConstructor
+from sarek_numba.frontend.language import ArrayAnnotation, DType, RecordConstructor
 from sarek_numba.frontend.registered import registered
 from sarek_numba.ir.records import InvalidRecord, record_of
 from sarek_numba.ir.types import Pair, Record, Scalar
@@ -74,15 +74,13 @@ def read_annotation(function: FunctionType, name: str, annotation: Any) -> State
     """What one annotation states, or what a type given to `k.ir(...)` stands for."""
     stated = _read(annotation)
     if stated is None:
-        later = isinstance(annotation, NotYet)
-        reason = "is not in this version" if later else "is no type of an argument"
         raise UnsupportedConstruct(
             Diagnostic(
                 UnsupportedConstruct,
                 f"the type {annotation!r} of parameter '{name}' of kernel "
-                f"'{function.__name__}' {reason}",
+                f"'{function.__name__}' is no type of an argument",
                 place_of(function),
-                hint=annotation.hint if later else "write it as sarek.float32 or sarek.float32[:]",
+                hint="write it as sarek.float32 or sarek.float32[:]",
             )
         )
     return stated

@@ -12,7 +12,7 @@ from sarek_numba.errors import UnsupportedConstruct
 from sarek_numba.frontend.complexes import is_complex
 from sarek_numba.frontend.extensions import CompileTime
 from sarek_numba.frontend.halves import HALF_TYPES, Half, is_half
-from sarek_numba.frontend.language import DType, NotYet
+from sarek_numba.frontend.language import DType
 from sarek_numba.frontend.registered import registered
 from sarek_numba.frontend.rules.complexes import constructor_of
 from sarek_numba.frontend.rules.operators import require_numbers
@@ -62,8 +62,6 @@ def element_type(type: Type) -> Type:
 
 def as_dtype(value: Any) -> np.dtype[Any] | None:
     """The dtype that an object names in a kernel, or None."""
-    if isinstance(value, NotYet):
-        raise refused(value)
     dtype: np.dtype[Any] | None = None
     record = registered(value)
     if record is not None:
@@ -85,7 +83,7 @@ def _is_python_number_type(value: Any) -> bool:
 
 def constructor(value: Any) -> Rule | None:
     """The rule of a type that is called; None if the object is no NumPy or sarek type."""
-    if _is_python_number_type(value) or isinstance(value, (NotYet, np.dtype)):
+    if _is_python_number_type(value) or isinstance(value, np.dtype):
         return None
     if registered(value) is not None:
         return None
@@ -116,10 +114,3 @@ def _rounds_to(half: Half) -> Rule:
         return Operation(RoundToHalf(half.scalar), (x,), types.float32)
 
     return round_to_half
-
-
-def refused(feature: NotYet) -> Refusal:
-    """The refusal of a feature of a later version."""
-    return Refusal(
-        f"sarek.{feature.name} is not in this version", feature.hint, UnsupportedConstruct
-    )
