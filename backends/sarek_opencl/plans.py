@@ -25,7 +25,7 @@ from sarek_numba.runtime.cache import compiled_launches
 from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.machine.tables import Launchers
 from sarek_numba.runtime.plans import ArrayCheck, Attempt, Memory, Plan
-from sarek_numba.runtime.storage import Access, Storage, ready_key
+from sarek_numba.runtime.storage import Access, Storage, ready_keys
 from sarek_numba.runtime.submission import Family, Use, family_of
 from sarek_numba.runtime.window import Window, hide, window_for
 from sarek_numba.runtime.work import WorkQueue
@@ -56,8 +56,7 @@ class OpenCLPlans:
 
     def takes(self, plan: Plan) -> bool:
         """Not with arrays of NumPy, which are bound anew at each launch, nor with strides."""
-        arrays = [check for check in plan.checks if isinstance(check, ArrayCheck)]
-        return all(check.vector and not check.strided for check in arrays)
+        return plan.has_plain_vectors
 
     def attempt(self, plan: Plan) -> Attempt | None:
         """One function for launches in the window and for those that are waited for."""
@@ -65,10 +64,7 @@ class OpenCLPlans:
             return None
         window, memory = window_for(self._owner), self._owner.memory
         assert memory is not None, "as every OpenCL device has"
-        keys = [
-            {access: ready_key(memory, queue, access) for access in (None, *Access)}
-            for queue in (window, None)
-        ]
+        keys = [ready_keys(memory, queue) for queue in (window, None)]
         launches, machine = _Launches(self._owner, plan), _launchers()
         accept = machine.function(plan, ready=keys[0])
         alone = (launches.words.ctypes.data,)

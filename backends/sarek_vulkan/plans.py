@@ -19,7 +19,7 @@ import numpy as np
 from sarek_numba.runtime.cache import compiled_launches
 from sarek_numba.runtime.plans import Acceptors, ArrayCheck, Attempt, Memory, Plan
 from sarek_numba.runtime.registry import acceptors
-from sarek_numba.runtime.storage import Access, ready_key
+from sarek_numba.runtime.storage import Access, ready_keys
 from sarek_numba.runtime.window import Window, hide, window_for
 from sarek_numba.runtime.work import WorkQueue
 from sarek_vulkan.queues import Lane, Mark
@@ -48,10 +48,7 @@ class VulkanPlans:
             return None
         window, memory = window_for(self._owner), self._owner.memory
         assert memory is not None, "as every Vulkan device has"
-        keys = [
-            {access: ready_key(memory, queue, access) for access in (None, *Access)}
-            for queue in (window, None)
-        ]
+        keys = [ready_keys(memory, queue) for queue in (window, None)]
         accept, accept_alone = (machine.acceptor(plan, key) for key in keys)
         if accept is None or accept_alone is None or 0 in (*plan.grid, *plan.block):
             return None

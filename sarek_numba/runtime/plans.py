@@ -245,6 +245,12 @@ class Plan:
     fills: tuple[Fill, ...]
     apart: bool
 
+    @property
+    def has_plain_vectors(self) -> bool:
+        """Whether all arrays are vectors without strides; those of NumPy are bound each time."""
+        arrays = [check for check in self.checks if isinstance(check, ArrayCheck)]
+        return all(check.vector and not check.strided for check in arrays)
+
     def is_like(self, other: Plan) -> bool:
         """Whether it serves the same launches, as long as guarded places do not change."""
         return (

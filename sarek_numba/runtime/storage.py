@@ -286,6 +286,11 @@ def ready_key(memory: DeviceMemory, queue: WorkQueue | None, access: Access | No
     return of_queue.get((memory, name)) or of_queue.setdefault((memory, name), _new_key(name))
 
 
+def ready_keys(memory: DeviceMemory, queue: WorkQueue | None) -> dict[Access | None, str]:
+    """The key of each access, and of none."""
+    return {access: ready_key(memory, queue, access) for access in (None, *Access)}
+
+
 _keys: WeakKeyDictionary[DeviceMemory, dict[str | None, str]] = WeakKeyDictionary()
 
 

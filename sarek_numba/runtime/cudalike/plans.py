@@ -27,7 +27,7 @@ from sarek_numba.runtime.cudalike.memory import addresses_of
 from sarek_numba.runtime.cudalike.queues import Mark
 from sarek_numba.runtime.machine.tables import Launchers
 from sarek_numba.runtime.plans import ArrayCheck, Attempt, Fill, Length, Memory, Plan
-from sarek_numba.runtime.storage import Access, ready_key
+from sarek_numba.runtime.storage import Access, ready_keys
 from sarek_numba.runtime.window import Window, hide, window_for
 from sarek_numba.runtime.work import Work, WorkQueue
 
@@ -55,8 +55,7 @@ class VectorPlans:
 
     def takes(self, plan: Plan) -> bool:
         """Not with arrays of NumPy, which are bound anew at each launch, nor with strides."""
-        arrays = [check for check in plan.checks if isinstance(check, ArrayCheck)]
-        return all(check.vector and not check.strided for check in arrays)
+        return plan.has_plain_vectors
 
     def attempt(self, plan: Plan) -> Attempt | None:
         """One function for launches in the window and for those that begin at once."""
@@ -64,10 +63,7 @@ class VectorPlans:
             return None
         window, memory, machine = window_for(self._owner), self._owner.memory, _launchers()
         assert memory is not None, "as every such device has"
-        keys = [
-            {access: ready_key(memory, queue, access) for access in (None, *Access)}
-            for queue in (window, None)
-        ]
+        keys = [ready_keys(memory, queue) for queue in (window, None)]
         if self._batches is None:
             with window.lock:
                 self._batches = self._batches or Batches(window, self._owner.stream)
