@@ -259,7 +259,7 @@ class VulkanDriver:
         if has_texts(legal):  # what a user wrote is looked at before a driver sees it
             missing = sorted(set(module.capabilities) - ALWAYS - self.physical.capabilities)
             if missing:
-                raise invalid(f"it needs {', '.join(missing)}, which {self.record.name} has not")
+                raise invalid(f"it needs {', '.join(missing)}, which {self.record.name} does not have")
             validate(module.words, (1, 5))
         return module
 
