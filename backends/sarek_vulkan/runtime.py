@@ -259,7 +259,8 @@ class VulkanDriver:
         if has_texts(legal):  # what a user wrote is looked at before a driver sees it
             missing = sorted(set(module.capabilities) - ALWAYS - self.physical.capabilities)
             if missing:
-                raise invalid(f"it needs {', '.join(missing)}, which {self.record.name} does not have")
+                needed = ", ".join(missing)
+                raise invalid(f"it needs {needed}, which {self.record.name} does not have")
             validate(module.words, (1, 5))
         return module
 
