@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     from sarek_numba.frontend.variants import variant
     from sarek_numba.profiling import profile
     from sarek_numba.realize.captures import capture
+    from sarek_numba.realize.jitted import jit
     from sarek_numba.runtime.cache import clear_launch_cache
     from sarek_numba.runtime.registry import Device, device, devices, use_device
     from sarek_numba.stdlib import block
@@ -193,6 +194,9 @@ _NAMES = {
     """,
     "sarek_numba.realize.captures": """
         capture
+    """,
+    "sarek_numba.realize.jitted": """
+        jit
     """,
     "sarek_numba.errors": """
         ArgumentCountError ArgumentTypeError ArithmeticFault AssertionFailed BackendError
@@ -309,6 +313,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "jit",
     "kernel",
     "like",
     "local",

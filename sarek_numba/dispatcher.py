@@ -179,6 +179,11 @@ class ForAll:
         if self.count:
             kernel._configured(blocks, block)(*arguments, **named)
             return
+        if type(self.count) is not int:
+            recorders.refuse(
+                f"kernel '{kernel.__name__}' is launched for a variable that is 0",
+                "capture it with another value: a replay may have 0",
+            )
         values = kernel.signature.bind(arguments, named)
         kernel._launch(Configuration(kernel, blocks, block), values, run=False)
 

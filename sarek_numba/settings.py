@@ -75,6 +75,11 @@ def explain() -> bool:
     return os.environ.get("SAREK_EXPLAIN", "0") not in ("", "0")
 
 
+def jit() -> bool:
+    """SAREK_JIT: whether functions of `sarek.jit` are captured and replayed; 0 runs them."""
+    return os.environ.get("SAREK_JIT", "1").strip() != "0"
+
+
 def seed() -> int:
     """SAREK_SEED: seed of the oracle's block order, 0 by default."""
     return int(os.environ.get("SAREK_SEED", "0"))

@@ -26,6 +26,7 @@ from sarek_numba.realize.data import (
     Linear,
     ProgramCall,
     Variable,
+    variables_of,
 )
 from sarek_numba.realize.inputs import Input, Memories, check_input, check_memory
 from sarek_numba.realize.programs import Program
@@ -106,16 +107,22 @@ class CapturedGraph:
             raise GraphError(
                 "this capture has taken down a block before\n  hint: sarek.capture() makes another"
             )
+        if not self.try_begin():
+            raise GraphError(
+                "a capture is under way already, and captures do not nest\n"
+                "  hint: end the outer `with sarek.capture()` first"
+            )
+        return self
+
+    def try_begin(self) -> bool:
+        """Begin the block, unless another capture is under way."""
         with _entering:
             if capturing:
-                raise GraphError(
-                    "a capture is under way already, and captures do not nest\n"
-                    "  hint: end the outer `with sarek.capture()` first"
-                )
+                return False
             capturing.append(self)
         self._token = recorders.current.set(self)
         self._state = "recording"
-        return self
+        return True
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         recorders.current.reset(self._token)
@@ -184,6 +191,14 @@ class CapturedGraph:
         self._values[name] = value
         return known(value, variable)
 
+    def expose(self, vector: Vector, name: str) -> tuple[int, int] | None:
+        """See `Memories.expose`; within the block."""
+        return self._memories.expose(vector, name)
+
+    def exposed_name(self, vector: Vector) -> str | None:
+        """See `Memories.exposed_name`."""
+        return self._memories.exposed_name(vector)
+
     # --- see `Capturer` and `recorders.Recorder`
 
     def add_linear(self, linear: Linear, var_vals: Mapping[str, Any]) -> None:
@@ -239,8 +254,15 @@ class CapturedGraph:
         node = self._memories.node(destination, "destination", True)
         self._add(CustomCall("fill", (node, symbol_of(value))))
 
-    def allocated(self, vector: Vector) -> None:
+    def allocated(self, vector: Vector, shape: Any) -> None:
         """See `recorders.Recorder`."""
+        axes = symbol_of(shape if isinstance(shape, tuple | list) else (shape,))
+        for axis in axes:
+            if variables_of(axis):
+                raise GraphError(
+                    f"the length {axis} of a vector that the block makes depends on a variable\n"
+                    "  hint: make it as long as it may become, before the block or by a constant"
+                )
         self._memories.own(vector)
 
     def _add(self, call: Call) -> None:
@@ -255,6 +277,10 @@ class CapturedGraph:
         layout, is read-only where it is written, or shares memory with another one; InvalidArgument
         for a variable out of its range.
         """
+        self.replay_with(given, wait)
+
+    def replay_with(self, given: Mapping[str, Any], wait: bool = False) -> None:
+        """`replay`, with the inputs and variables in a mapping."""
         self._check_ready()
         for name in given:
             if name not in self.inputs and name not in self.variables:

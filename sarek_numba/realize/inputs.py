@@ -54,6 +54,7 @@ class _Memory:
     start: int
     owner: Any  # whose identity stands for it
     own: bool = False  # did the block make it?
+    exposed: str | None = None  # the input that it is wholly, though the block made it
     uses: list[_Stretch] = field(default_factory=list)
     stretches: list[_Stretch] = field(default_factory=list)
 
@@ -71,6 +72,22 @@ class Memories:
     def own(self, concrete: Concrete) -> None:
         """The block made this memory."""
         self._memory(concrete).own = True
+
+    def expose(self, concrete: Vector, name: str) -> tuple[int, int] | None:
+        """Have memory that the block made be an input of that name, or of its first one.
+
+        The size of the memory in bytes, and where the elements of `concrete` begin in it; None for
+        memory of before the block.
+        """
+        memory = self._memory(concrete)
+        if not memory.own:
+            return None
+        memory.exposed = memory.exposed or name
+        return memory.whole.size, address(array_of(concrete)) - memory.start
+
+    def exposed_name(self, concrete: Vector) -> str | None:
+        """The input that `expose` made of the memory of a vector."""
+        return self._memory(concrete).exposed
 
     def node(self, concrete: Concrete, name: str, written: bool) -> Node:
         """What stands for a buffer that the block uses."""
@@ -110,8 +127,11 @@ class Memories:
         found: dict[str, Input] = {}
         for memory in self._known.values():
             memory.stretches = list(_merged(memory.uses))
+            if memory.exposed is not None:
+                last, name = memory.whole.size, memory.exposed
+                memory.stretches = [_Stretch(0, last, name, memory.whole, True)]
             for stretch in memory.stretches:
-                if memory.own or stretch.whole is None:
+                if stretch.whole is None or (memory.own and memory.exposed is None):
                     continue
                 name, number = stretch.name, 2
                 while name in found:

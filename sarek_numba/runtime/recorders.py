@@ -40,8 +40,8 @@ class Recorder(Protocol):
         """All elements become a number, or a record."""
         ...
 
-    def allocated(self, vector: Any) -> None:
-        """A vector of new memory."""
+    def allocated(self, vector: Any, shape: Any) -> None:
+        """A vector of new memory, of a shape as it was asked for. Raises GraphError."""
         ...
 
 

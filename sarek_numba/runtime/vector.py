@@ -325,7 +325,7 @@ def empty_vector(shape: Any, dtype: npt.DTypeLike, pinned: Pinned = False) -> Ve
     made = Vector(storage, array)
     recorder = recorders.current.get()
     if recorder is not None:
-        recorder.allocated(made)
+        recorder.allocated(made, shape)
     return made
 
 

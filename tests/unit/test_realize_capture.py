@@ -464,6 +464,23 @@ def test_wrong_variables_are_refused():
         sarek.capture().replay()
 
 
+def test_variables_of_lengths_and_counts_that_cannot_become_others():
+    """The memory of the block is as long as it was captured; what 0 threads did is nothing."""
+    x = floats()
+    with sarek.capture() as g:
+        n = g.variable("n", 0, min=0)
+        with pytest.raises(GraphError) as refused:
+            scale.forall(n)(x, x, n, 1.0)
+        assert first_line(refused) == (
+            "kernel 'scale' is launched for a variable that is 0 inside a capture"
+        )
+        with pytest.raises(GraphError) as refused:
+            sarek.zeros((2, n + 1))
+        assert first_line(refused) == (
+            "the length (n + 1) of a vector that the block makes depends on a variable"
+        )
+
+
 def test_a_replay_within_a_capture_is_refused():
     """A graph is no part of another one."""
     g = captured()
