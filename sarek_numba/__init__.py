@@ -118,9 +118,12 @@ if TYPE_CHECKING:
     from sarek_numba.profiling import profile
     from sarek_numba.realize.captures import capture
     from sarek_numba.realize.jitted import jit
+    from sarek_numba.realize.several import gather, shard
     from sarek_numba.runtime.cache import clear_launch_cache
     from sarek_numba.runtime.registry import Device, device, devices, use_device
+    from sarek_numba.runtime.sharded import ShardedVector
     from sarek_numba.stdlib import block
+    from sarek_numba.stdlib.collectives import all_reduce
     from sarek_numba.vectors import (
         SoAVector,
         Vector,
@@ -198,6 +201,15 @@ _NAMES = {
     "sarek_numba.realize.jitted": """
         jit
     """,
+    "sarek_numba.realize.several": """
+        gather shard
+    """,
+    "sarek_numba.runtime.sharded": """
+        ShardedVector
+    """,
+    "sarek_numba.stdlib.collectives": """
+        all_reduce
+    """,
     "sarek_numba.errors": """
         ArgumentCountError ArgumentTypeError ArithmeticFault AssertionFailed BackendError
         BarrierDivergence CapabilityError CompileError CompileWarning ConstantOverflow DataRace
@@ -258,6 +270,7 @@ __all__ = [
     "PolicyError",
     "ReadOnlyWrite",
     "SarekError",
+    "ShardedVector",
     "SoAVector",
     "SourceCompilationError",
     "StreamError",
@@ -274,6 +287,7 @@ __all__ = [
     "WarpDivergence",
     "WeakOverflow",
     "accept",
+    "all_reduce",
     "arange",
     "atomic",
     "barrier",
@@ -301,6 +315,7 @@ __all__ = [
     "from_dlpack",
     "full",
     "function",
+    "gather",
     "global_idx",
     "global_thread_id",
     "grid",
@@ -327,6 +342,7 @@ __all__ = [
     "register_intrinsic",
     "register_type",
     "sanitize",
+    "shard",
     "shared",
     "soa",
     "stdlib",

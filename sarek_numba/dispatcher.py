@@ -23,7 +23,12 @@ from numba.core import types
 from numba.np.numpy_support import from_dtype
 
 from sarek_numba import accept, policy, recording, settings
-from sarek_numba.errors import ArgumentCountError, Diagnostic, LaunchError, UnsupportedConstruct
+from sarek_numba.errors import (
+    ArgumentCountError,
+    Diagnostic,
+    LaunchError,
+    UnsupportedConstruct,
+)
 from sarek_numba.frontend.complexes import WEAK_COMPLEX
 from sarek_numba.frontend.halves import value_type
 from sarek_numba.frontend.hints import NAMES, NONE, Hints, read_hints
@@ -63,7 +68,8 @@ from sarek_numba.runtime.foreign import placed
 from sarek_numba.runtime.guards import guards_of
 from sarek_numba.runtime.inspection import Card
 from sarek_numba.runtime.plans import Attempt, Plan
-from sarek_numba.runtime.registry import Device, device
+from sarek_numba.runtime.registry import Device, device, use_device
+from sarek_numba.runtime.sharded import ShardedVector, check_alike, positions
 from sarek_numba.runtime.signature import Signature, signature_of
 from sarek_numba.runtime.soa import SoAVector
 from sarek_numba.runtime.source import Source
@@ -163,29 +169,54 @@ class ForAll:
 
     __slots__ = ("block", "count", "kernel")
 
-    def __init__(self, kernel: Dispatcher, count: int, block: Any) -> None:
+    def __init__(self, kernel: Dispatcher, count: Any, block: Any) -> None:
         self.kernel = kernel
         self.count = count
         self.block = block
 
     def __call__(self, *arguments: Any, **named: Any) -> None:
-        kernel, block = self.kernel, self.block
-        if block == "auto" and self.count:
-            block = kernel._fastest_block(self.count, kernel.signature.bind(arguments, named))
-        elif block == "auto":
-            block = 1
-        threads, *others = dimensions(kernel.__name__, "block", block)
-        blocks = -(-self.count // (threads * others[0] * others[1])) if self.count else 1
-        if self.count:
+        kernel, count, block = self.kernel, self.count, self.block
+        is_of_each = isinstance(count, ShardedVector)
+        if is_of_each or (block == "auto" and _is_sharded((*arguments, *named.values()))):
+            self._launch_each(kernel.signature.bind(arguments, named))
+            return
+        if block == "auto":
+            block = self._fastest(count, kernel.signature.bind(arguments, named))
+        blocks = self._blocks(count, block)
+        if count:
             kernel._configured(blocks, block)(*arguments, **named)
             return
-        if type(self.count) is not int:
+        if type(count) is not int:
             recorders.refuse(
                 f"kernel '{kernel.__name__}' is launched for a variable that is 0",
                 "capture it with another value: a replay may have 0",
             )
         values = kernel.signature.bind(arguments, named)
         kernel._launch(Configuration(kernel, blocks, block), values, run=False)
+
+    def _fastest(self, count: int, values: Sequence[Any]) -> Any:
+        return self.kernel._fastest_block(count, values) if count else 1
+
+    def _blocks(self, count: int, block: Any) -> int:
+        threads, *others = dimensions(self.kernel.__name__, "block", block)
+        return -(-count // (threads * others[0] * others[1])) if count else 1
+
+    def _launch_each(self, values: Sequence[Any]) -> None:
+        """As many threads on each device as its part has elements, or as n says."""
+        kernel, name, block = self.kernel, self.kernel.__name__, self.block
+        each = positions(name, kernel.signature.names, values, None, None)
+        counts = [self.count] * len(each)
+        if isinstance(self.count, ShardedVector):
+            among = [("n", self.count), *zip(kernel.signature.names, values, strict=True)]
+            check_alike(f"kernel '{name}'", among)
+            counts = [part.size for part in self.count.parts]
+        launches = []
+        for (target, own), count in zip(each, counts, strict=True):
+            with use_device(target):
+                chosen = self._fastest(count, own) if block == "auto" else block
+            configuration = kernel._configured(self._blocks(count, chosen), chosen, where=target)
+            launches.append((configuration, own, count > 0))
+        kernel._launch_all(launches)
 
 
 class Dispatcher:
@@ -265,13 +296,35 @@ class Dispatcher:
         """Launch with everything named. `device` is a name or a device; see `sarek.device`."""
         self._configured(grid, block, stream, shared_bytes, device)(*arguments, **named)
 
-    def forall(self, n: int, block: Any = 256) -> ForAll:
+    def forall(self, n: int | ShardedVector, block: Any = 256) -> ForAll:
         """Launch n threads, rounded up to whole blocks: the kernel must guard itself.
+
+        Of a vector on several devices it is as many on each as its part has elements.
 
         `block="auto"` searches the fastest block at the first launch of such a size, with copies of
         what the kernel writes; see `sarek.realize.optimize_local_size`.
         """
-        return ForAll(self, problem_size(self.__name__, n), block)
+        count = n if isinstance(n, ShardedVector) else problem_size(self.__name__, n)
+        return ForAll(self, count, block)
+
+    def _launch_each(self, given: Configuration, values: Sequence[Any], run: bool) -> None:
+        """A launch on each device that vectors among the values are on."""
+        names = self.signature.names
+        each = positions(self.__name__, names, values, given.where, given.stream)
+        self._launch_all(
+            [
+                (self._configured(given.grid, given.block, None, given.shared_bytes, t), own, run)
+                for t, own in each
+            ]
+        )
+
+    def _launch_all(self, launches: Sequence[tuple[Configuration, Sequence[Any], bool]]) -> None:
+        """Launches that are all checked before the first is done, if they are to be."""
+        for configuration, values, _ in launches:
+            self._launch(configuration, values, run=False)
+        for configuration, values, run in launches:
+            if run:
+                configuration(*values)
 
     def _fastest_block(self, count: int, values: Sequence[Any]) -> Dimensions:
         """The block that so many threads run fastest with, guarded as `forall` asks."""
@@ -295,6 +348,9 @@ class Dispatcher:
         run: bool = True,
     ) -> None:
         """The long way of a launch, with one value for each parameter."""
+        if _is_sharded(values):
+            self._launch_each(configuration, values, run)
+            return
         telemetry.begin()
         name, signature = self.__name__, self.signature
         arguments = describe(name, signature.names, values, self._stated)
@@ -497,6 +553,10 @@ class Dispatcher:
         return Card(
             self.py_func, options | ({"debug": True} if self.debug else {}), tuple(compiled)
         )
+
+
+def _is_sharded(values: Sequence[Any]) -> bool:
+    return ShardedVector in map(type, values)
 
 
 def _is_plain(part: Any) -> bool:

@@ -415,6 +415,14 @@ class FakeApi(Api):
         self._call("copy_out")
         self._add(stream, lambda: ctypes.memmove(host, of, size))
 
+    def copy_between(
+        self, to: int, to_context: int, of: int, of_context: int, size: int, stream: Any
+    ) -> None:
+        self._call("copy_between")
+        assert self.homes[self.memory_around(to)[0]] == to_context
+        assert self.homes[self.memory_around(of)[0]] == of_context
+        self._add(stream, lambda: ctypes.memmove(to, of, size))
+
     def home_of(self, address: int) -> tuple[int, int]:
         self._call("home_of")
         first, _ = self.memory_around(address)

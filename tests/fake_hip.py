@@ -284,6 +284,19 @@ class Library:
     def _hipMemcpyDtoHAsync(self, host: int, of: int, size: int, stream: int) -> None:
         self.fake.copy_out(host, of, size, self.object(stream))
 
+    def _hipMemcpyDtoDAsync(self, to: int, of: int, size: int, stream: int) -> None:
+        fake = self.fake
+        home = fake.homes[fake.memory_around(to)[0]]
+        fake.copy_between(to, home, of, home, size, self.object(stream))
+
+    def _hipMemcpyPeerAsync(
+        self, to: int, here: int, of: int, there: int, size: int, stream: int
+    ) -> None:
+        assert here != there
+        fake = self.fake
+        homes = [fake.homes[fake.memory_around(address)[0]] for address in (to, of)]
+        fake.copy_between(to, homes[0], of, homes[1], size, self.object(stream))
+
     # --- streams and events ---
 
     def _hipStreamCreateWithFlags(self, out: Any, flags: int) -> None:

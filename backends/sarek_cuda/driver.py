@@ -304,6 +304,16 @@ class Api:
         """To the host, in a stream."""
         self.check(self._cuda.cuMemcpyDtoHAsync(host, of, size, stream))
 
+    def copy_between(
+        self, to: int, to_context: int, of: int, of_context: int, size: int, stream: Any
+    ) -> None:
+        """Within a device, or from one to another, in a stream of the first one's context."""
+        cuda = self._cuda
+        if to_context == of_context:
+            self.check(cuda.cuMemcpyDtoDAsync(to, of, size, stream))
+        else:
+            self.check(cuda.cuMemcpyPeerAsync(to, to_context, of, of_context, size, stream))
+
     def home_of(self, address: int) -> tuple[int, int]:
         """The number of the device that has memory, and its context; 0 for memory of none."""
         which = self._cuda.CUpointer_attribute

@@ -116,6 +116,8 @@ RUNTIME_CALLS: dict[str, tuple[Any, ...]] = {
     "hipMemGetInfo": (POINTER(c_size_t), POINTER(c_size_t)),
     "hipMemcpyHtoDAsync": (c_void_p, c_void_p, c_size_t, c_void_p),
     "hipMemcpyDtoHAsync": (c_void_p, c_void_p, c_size_t, c_void_p),
+    "hipMemcpyDtoDAsync": (c_void_p, c_void_p, c_size_t, c_void_p),
+    "hipMemcpyPeerAsync": (c_void_p, c_int, c_void_p, c_int, c_size_t, c_void_p),
     "hipStreamCreateWithFlags": (POINTER(c_void_p), c_uint),
     "hipStreamSynchronize": (c_void_p,),
     "hipStreamWaitEvent": (c_void_p, c_void_p, c_uint),
@@ -425,6 +427,17 @@ class Api:
     def copy_out(self, host: int, of: int, size: int, stream: int) -> None:
         """To the host, in a stream."""
         self._do(self._hip.hipMemcpyDtoHAsync(host, of, size, stream))
+
+    def copy_between(
+        self, to: int, to_context: int, of: int, of_context: int, size: int, stream: int
+    ) -> None:
+        """Within a device, or from one to another, in a stream of the first one."""
+        hip = self._hip
+        if to_context == of_context:
+            self._do(hip.hipMemcpyDtoDAsync(to, of, size, stream))
+        else:
+            here, there = to_context - 1, of_context - 1
+            self._do(hip.hipMemcpyPeerAsync(to, here, of, there, size, stream))
 
     # --- streams and events ---
 

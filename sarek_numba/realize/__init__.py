@@ -43,6 +43,7 @@ from sarek_numba.realize.data import (
 )
 from sarek_numba.realize.local_size import optimize_local_size
 from sarek_numba.realize.run import run_linear
+from sarek_numba.realize.several import copy_shards
 
 __all__ = [
     "DEVICE_NUMBER",
@@ -70,6 +71,7 @@ __all__ = [
     "ceiling",
     "compile_linear",
     "copies",
+    "copy_shards",
     "create_linear_with_vars",
     "optimize_local_size",
     "resolve",

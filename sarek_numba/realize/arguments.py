@@ -17,6 +17,7 @@ import numpy as np
 from sarek_numba.errors import GraphError
 from sarek_numba.realize.buffers import Concrete
 from sarek_numba.runtime.registry import Device
+from sarek_numba.runtime.sharded import ShardedVector
 from sarek_numba.runtime.vector import Vector
 
 
@@ -79,6 +80,9 @@ def _key(function: str, name: str, value: Any, leaves: Leaves) -> Any:
         case np.ndarray():
             leaves.buffers[name] = value
             return "array", value.dtype, value.shape, value.strides, value.flags.writeable
+        case ShardedVector(parts=parts, devices=devices, axis=axis):
+            inside = (_key(function, f"{name}[{k}]", each, leaves) for k, each in enumerate(parts))
+            return "sharded", devices, axis, *inside
         case tuple() | list():
             inside = (_key(function, f"{name}[{k}]", each, leaves) for k, each in enumerate(value))
             return (type(value), *inside)
@@ -126,6 +130,8 @@ def rebuilt(shape: Any, vectors: Iterator[Any]) -> Any:
     match shape:
         case Vector():
             return next(vectors)
+        case ShardedVector(parts=parts, devices=devices, axis=axis):
+            return ShardedVector([rebuilt(each, vectors) for each in parts], devices, axis)
         case tuple() if hasattr(shape, "_fields"):
             return type(shape)(*(rebuilt(each, vectors) for each in shape))
         case tuple() | list():

@@ -27,6 +27,7 @@ from sarek_numba.realize.inputs import array_of, span
 from sarek_numba.runtime import recorders
 from sarek_numba.runtime.memory import address
 from sarek_numba.runtime.registry import device
+from sarek_numba.runtime.sharded import ShardedVector
 from sarek_numba.runtime.vector import Vector, empty_vector
 
 _MOST_GRAPHS = 64  # of one function; the one that was not called for longest is dropped
@@ -256,6 +257,8 @@ def _collect(function: str, returned: Any, found: list[Vector]) -> None:
             return
         case Vector():
             found.append(returned)
+        case ShardedVector(parts=parts):
+            found.extend(parts)
         case tuple() | list():
             for each in returned:
                 _collect(function, each, found)

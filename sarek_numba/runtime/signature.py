@@ -18,6 +18,9 @@ from sarek_numba.span import Span
 
 RESERVED = frozenset({"grid", "block", "device", "stream", "shared_bytes", "precision"})
 
+DEVICE_NUMBER = "_device_num"
+"""The parameter that is the position of the device where a launch is on several; else it is 0."""
+
 _EMPTY = inspect.Parameter.empty
 _VARIADIC = {
     inspect.Parameter.VAR_POSITIONAL: "*",
@@ -110,7 +113,11 @@ def signature_of(function: FunctionType) -> Signature:
         keywords=frozenset(
             p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY
         ),
-        defaults={p.name: p.default for p in parameters if p.default is not _EMPTY},
+        defaults={
+            p.name: 0 if p.default is _EMPTY else p.default
+            for p in parameters
+            if p.default is not _EMPTY or p.name == DEVICE_NUMBER
+        },
     )
 
 

@@ -185,6 +185,12 @@ class Api(Protocol):
         """To the host, in a stream."""
         ...
 
+    def copy_between(
+        self, to: int, to_context: int, of: int, of_context: int, size: int, stream: Any
+    ) -> None:
+        """From one address of devices to another, in a stream of the context `to_context`."""
+        ...
+
     # --- streams and events ---
 
     def stream(self) -> Any:

@@ -26,11 +26,12 @@ _WORD = 8  # bytes of every argument: no number is wider
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """A buffer's address, and the host bytes that it is a copy of."""
+    """A buffer's address, the host bytes that it is a copy of, and the context that it is of."""
 
     address: int
     host: Bytes
     written: bool = False
+    context: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +89,9 @@ class AddressMemory:
 
     def hold(self, memory: Bytes) -> Held:
         """Memory of the device; of no bytes too."""
-        return Held(self._allocator.acquire(memory.size), memory)
+        return Held(
+            self._allocator.acquire(memory.size), memory, context=self._owner.access.context
+        )
 
     def _allocate(self, size: int) -> int:
         access = self._owner.access
@@ -129,6 +132,25 @@ class AddressMemory:
         with check("reading memory of the device", access):
             host = _address(buffer.host) + first
             access.api.copy_out(host, buffer.address + first, last - first, stream.raw)
+            access.api.finish_stream(stream.raw)
+
+    def transfers_from(self, source: Any) -> bool:
+        """Whether bytes come from other memory without the host: from a device of the same kind."""
+        if not isinstance(source, AddressMemory):
+            return False
+        return source._owner.access.api.framework is self._owner.access.api.framework
+
+    def transfer(self, destination: Held, at: int, source: Any, first: int, size: int) -> None:
+        """Copy bytes between buffers; see `sarek_numba.realize.copies.TransferringMemory`.
+
+        `source` is of a memory that `transfers_from` takes.
+        """
+        access, stream = self._owner.access, self._owner.copies
+        with check("copying memory of devices", access):
+            access.api.copy_between(
+                destination.address + at, access.context, source.address + first,
+                source.context, size, stream.raw,
+            )  # fmt: skip
             access.api.finish_stream(stream.raw)
 
     def part(self, buffer: Held, first: int, last: int, *, written: bool) -> Part:
