@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import os
 import platform
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from string import Template
 from typing import Any
 
 import llvmlite
@@ -18,8 +22,10 @@ import llvmlite.binding as llvm
 
 from sarek_native.capabilities import device_record
 from sarek_native.emit import Module
+from sarek_native.graphs import NativeGraphs
 from sarek_native.groups import Variant
 from sarek_native.launcher import NativePlans
+from sarek_native.list_ir import TEXT
 from sarek_native.runtime import Buffer, Entry, NativeProgram
 from sarek_numba.capability import DeviceRecord
 from sarek_numba.codegen.target import Target
@@ -43,12 +49,27 @@ _PROTOTYPE = ctypes.CFUNCTYPE(  # a call releases the GIL
 )
 
 
+_LIST = ctypes.CFUNCTYPE(  # as well
+    ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_void_p, ctypes.c_int64
+)
+
+
 @dataclass(slots=True)
 class Compiled:
     """Machine code in memory; it lives as long as `engine` does."""
 
     entry: Entry
     address: int
+    engine: Any
+
+
+@dataclass(slots=True)
+class Routines:
+    """`list_ir` in memory: the loop, and the addresses of what it calls beside kernels."""
+
+    list: Callable[[int, int, int, int, int], int]
+    copy: int
+    fill: int
     engine: Any
 
 
@@ -116,6 +137,15 @@ class Compiler:
             disk.save("native", key, each)
         return Compiled(_PROTOTYPE(address), address, engine)
 
+    def routines(self) -> Routines:
+        """The loop of graphs."""
+        text = Template(TEXT).substitute(CLOCK=time.CLOCK_MONOTONIC)
+        with self._lock:
+            engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), self._machine(2))
+            engine.finalize_object()
+            found = {name: engine.get_function_address(name) for name in ("list", "copy", "fill")}
+        return Routines(_LIST(found["list"]), found["copy"], found["fill"], engine)
+
     def assembly(self, module: Module) -> str:
         """The machine code as text."""
         with self._lock:
@@ -158,6 +188,8 @@ class NativeDriver:
         self.externals = None
         self.queues = AT_ONCE
         self.record = self._record()
+        if os.name == "posix":  # as the loop of graphs needs it
+            self.graphs = NativeGraphs(self)
 
     @cached_property
     def compiler(self) -> Compiler:

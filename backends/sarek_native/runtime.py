@@ -33,7 +33,7 @@ Entry = Callable[[bytes, bytes, int, int, int], None]
 _LAUNCH = struct.Struct("<8q").pack
 
 SCRATCH_ON_STACK = 32_768  # bytes that a launch may take of the stack of its caller
-_WORTH_WAKING = 40_000  # nanoseconds of work left, below which waking a thread costs more
+WORTH_WAKING = 40_000  # nanoseconds of work left, below which waking a thread costs more
 _CHUNKS = 8  # for each worker, so that uneven blocks even out
 _LINE = 64
 
@@ -84,15 +84,19 @@ class Shaped:
     size: int
     blocks: int
     first: int
-    worth: int = _WORTH_WAKING
+    worth: int = WORTH_WAKING
 
     def go_on(self, packed: bytes) -> None:
         """Run what follows the first blocks on several threads; all, if they are not done."""
-        launch = _LAUNCH(*self.launch)
         if self.size > SCRATCH_ON_STACK:
-            _run(self.entry, packed, launch, self.size, self.blocks)
+            _run(self.entry, packed, _LAUNCH(*self.launch), self.size, self.blocks)
         else:
-            _share(self.entry, packed, launch, self.size, self.first, self.blocks)
+            self.share(packed)
+
+    def share(self, packed: bytes) -> None:
+        """Run what follows the first blocks on several threads."""
+        launch = _LAUNCH(*self.launch)
+        _share(self.entry, packed, launch, self.size, self.first, self.blocks)
 
 
 class NativeProgram:
@@ -141,12 +145,16 @@ class NativeProgram:
     ) -> None:
         """Run the kernel; returns when it is done."""
         shaped = self.ready_for(grid, block, shared_bytes)
+        packed = self.packed(arguments)
+        _run(shaped.entry, packed, _LAUNCH(*shaped.launch), shaped.size, shaped.blocks)
+
+    def packed(self, arguments: Sequence[Any]) -> bytes:
+        """Buffers and numbers as the kernel takes them."""
         values = [
             argument.address if is_array else argument
             for is_array, argument in zip(self._is_array, arguments, strict=True)
         ]
-        packed = self._pack(*values)
-        _run(shaped.entry, packed, _LAUNCH(*shaped.launch), shaped.size, shaped.blocks)
+        return self._pack(*values)
 
     def ready_for(self, grid: Dimensions, block: Dimensions, shared_bytes: int) -> Shaped:
         """What a launch of a shape needs, but for its arguments."""
@@ -196,6 +204,11 @@ class _Scratch(threading.local):
 
 
 _scratch = _Scratch()
+
+
+def scratch(size: int) -> int:
+    """The address of so many bytes of this thread's, until it launches again."""
+    return _scratch.at_least(size)
 
 
 class _Job:
@@ -279,7 +292,7 @@ def _run(entry: Entry, packed: bytes, launch: bytes, size: int, blocks: int) -> 
     start = perf_counter_ns()
     entry(packed, launch, scratch, 0, first)
     left = (perf_counter_ns() - start) * (blocks - first) // first
-    if left > _WORTH_WAKING:
+    if left > WORTH_WAKING:
         _share(entry, packed, launch, size, first, blocks)
     else:
         entry(packed, launch, scratch, first, blocks)

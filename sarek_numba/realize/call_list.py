@@ -84,33 +84,24 @@ class _Repeated:
         self._attempt = None if learnt is None else learnt[1]
 
 
-class _CallList:
-    """See `runtime.graphs.Graph`."""
+class CallList:
+    """Groups of steps, done in order, which respects all dependencies."""
 
     def __init__(self, groups: Sequence[Sequence[Step]]) -> None:
         self._groups = [[_Repeated(step) for step in group] for group in groups]
         self._devices = {step.device for group in groups for step in group}
 
-    def replay(self, changed: Mapping[int, Sequence[Step]], wait: bool) -> None:
+    def change(self, changed: Mapping[int, Sequence[Step]]) -> None:
+        """Have some groups be others from now on."""
         for number, steps in changed.items():
             self._groups[number] = [_Repeated(step) for step in steps]
             self._devices |= {step.device for step in steps}
+
+    def replay(self, wait: bool) -> None:
+        """Do all steps. Raises BackendError, OracleError."""
         for group in self._groups:
             for step in group:
                 step()
         if wait:
             for device in self._devices:
                 device.synchronize()
-
-
-class _CallListRecorder:
-    """See `runtime.graphs.GraphRecorder`: the order of the calls respects all dependencies."""
-
-    def record(
-        self, groups: Sequence[Sequence[Step]], dependencies: Sequence[frozenset[int]]
-    ) -> _CallList:
-        """A list of the steps."""
-        return _CallList(groups)
-
-
-CALL_LIST = _CallListRecorder()

@@ -30,11 +30,11 @@ from sarek_numba.realize.data import (
 )
 from sarek_numba.realize.inputs import Input, Memories, check_input, check_memory
 from sarek_numba.realize.programs import Program
-from sarek_numba.realize.run import run_linear
+from sarek_numba.realize.run import Recorded, recorded_of, run_linear
 from sarek_numba.realize.steps import steps_of
 from sarek_numba.realize.symbols import known, symbol_of
 from sarek_numba.runtime import launch as launching
-from sarek_numba.runtime import recorders
+from sarek_numba.runtime import recorders, telemetry
 from sarek_numba.runtime.arguments import Arguments
 from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.graphs import dependencies
@@ -95,6 +95,9 @@ class CapturedGraph:
         self._token: Any = None
         self._device: Device | None = None
         self._graph: Linear = Linear()
+        self._call = CustomCall("graph")
+        self._replaying = threading.RLock()
+        self._as_captured: Recorded | None = None  # if the replay before was of all as captured
         self._values: dict[str, Any] = {}
         self.variables: dict[str, Variable] = {}
         self.inputs: dict[str, Input] = {}
@@ -143,7 +146,8 @@ class CapturedGraph:
             if name in self.inputs:
                 raise GraphError(f"'{name}' is a variable and an input of this capture")
         self.linear = Linear(tuple(map(self._rewritten, self._calls)))
-        self._graph = Linear((CustomCall("graph", linear=self.linear),))
+        self._call = CustomCall("graph", linear=self.linear)
+        self._graph = Linear((self._call,))
         for node, memory in self._memories.fixed():
             self._binding.bind(node, memory)
 
@@ -282,6 +286,15 @@ class CapturedGraph:
     def replay_with(self, given: Mapping[str, Any], wait: bool = False) -> None:
         """`replay`, with the inputs and variables in a mapping."""
         self._check_ready()
+        with self._replaying:
+            if not given and self._as_captured is not None and not telemetry.is_measuring():
+                self._as_captured.run(wait)
+            else:
+                self._replay_with(given, wait)
+
+    def _replay_with(self, given: Mapping[str, Any], wait: bool) -> None:
+        """`replay` that looks at everything."""
+        self._as_captured = None
         for name in given:
             if name not in self.inputs and name not in self.variables:
                 known_names = ", ".join((*self.inputs, *self.variables)) or "none"
@@ -297,7 +310,10 @@ class CapturedGraph:
         if given.keys() & self.inputs.keys():
             self._memories.check_apart(dict(zip(self.inputs, chosen, strict=True)))
         values = self._values | {n: v for n, v in given.items() if n in self.variables}
+        assert self._device is not None, "the capture is over"
         run_linear(self._device, self._graph, self._binding, values, chosen, jit=True, wait=wait)
+        if not given:
+            self._as_captured = recorded_of(self._device, self._call, self._binding)
 
     def _check_ready(self) -> None:
         recorders.refuse("a graph is replayed", "replay it after the block")

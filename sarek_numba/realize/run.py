@@ -7,18 +7,21 @@ depends on an input, a variable or a seeded buffer that is another one now.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sarek_numba.errors import InvalidArgument
 from sarek_numba.realize.buffers import Buffers, ExecContext
-from sarek_numba.realize.call_list import CALL_LIST, do_step
+from sarek_numba.realize.call_list import CallList, do_step
 from sarek_numba.realize.compile import ToProgram, compile_linear
 from sarek_numba.realize.data import Call, CustomCall, Linear, SliceCall
 from sarek_numba.realize.steps import Inputs, inputs_of, same_key, steps_of
 from sarek_numba.runtime import telemetry
-from sarek_numba.runtime.graphs import Graph, RecordsGraphs, Step, dependencies
+from sarek_numba.runtime.graphs import Step
+from sarek_numba.runtime.nodes import RecordsGraphs
+from sarek_numba.runtime.recorded import RecordedGraph, record
 from sarek_numba.runtime.registry import Device, device
 
 
@@ -83,41 +86,46 @@ def _run(target: Device, call: Call, buffers: Buffers, context: ExecContext) -> 
 # --- graphs ---------------------------------------------------------------------------------------
 
 
-class _Recorded:
+class Recorded:
     """A graph, and what each of its calls was made of when it was recorded or last changed."""
 
     def __init__(
         self, target: Device, call: CustomCall, linear: Linear, buffers: Buffers,
         context: ExecContext,
     ) -> None:  # fmt: skip
+        self.lock = threading.RLock()  # held while it changes and runs
         self.call = call  # kept, so that no other has its identity
         self.target = target
         self.calls = linear.calls
         self._inputs: list[Inputs] = []
         self._keys: list[tuple[Any, ...]] = []
-        groups = []
+        self._groups: list[tuple[Step, ...]] = []
         for each in self.calls:
-            groups.append(steps_of(target, each, buffers, context))
+            self._groups.append(steps_of(target, each, buffers, context))
             self._inputs.append(inputs_of(each, context))
             self._keys.append(self._inputs[-1].key(buffers, context))
-        self.behind = dependencies(groups)
-        driver = target.driver
-        own = isinstance(driver, RecordsGraphs) and all(
-            step.device is target for group in groups for step in group
-        )
-        recorder = driver.recorder if own and isinstance(driver, RecordsGraphs) else CALL_LIST
         self._last = self._state(buffers, context)
-        self.graph: Graph = recorder.record(groups, self.behind)
+        self._records = self._has_mechanism()
+        self._graph: RecordedGraph | None = None
+        self._list: CallList | None = None
+        self._pending: dict[str, set[int]] = {"graph": set(), "list": set()}  # groups to be told of
+        self._tries = self._records
+
+    def _has_mechanism(self) -> bool:
+        """Whether one device that has a mechanism for graphs does all."""
+        return isinstance(self.target.driver, RecordsGraphs) and all(
+            step.device is self.target for group in self._groups for step in group
+        )
 
     @staticmethod
     def _state(buffers: Buffers, context: ExecContext) -> tuple[Any, ...]:
         """The same as long as nothing that steps are made of is another one."""
         return (buffers.changes, *context.inputs, *context.var_vals, *context.var_vals.values())
 
-    def changed(self, buffers: Buffers, context: ExecContext) -> dict[int, tuple[Step, ...]]:
-        """The steps of the calls whose inputs are others now. Raises InvalidArgument."""
+    def change(self, buffers: Buffers, context: ExecContext) -> None:
+        """Look again at the calls whose inputs are others now. Raises InvalidArgument."""
         if same_key(self._state(buffers, context), self._last):
-            return {}
+            return
         found: dict[int, tuple[Step, ...]] = {}
         fresh: dict[int, tuple[Any, ...]] = {}
         for number, (call, inputs) in enumerate(zip(self.calls, self._inputs, strict=True)):
@@ -131,19 +139,50 @@ class _Recorded:
         for number, key in fresh.items():  # all of it was right
             self._keys[number] = key
         self._last = self._state(buffers, context)
-        return found
+        for number, steps in found.items():
+            self._groups[number] = steps
+        for pending in self._pending.values():
+            pending.update(found)
+        self._tries |= bool(found)
+
+    def run(self, wait: bool) -> None:
+        """Do all calls: by the device's mechanism if it has one for them, else one by one."""
+        statistics.launches += 1
+        if not telemetry.is_measuring():
+            if self._graph is None and self._tries and self._records:
+                self._graph = record(self.target.driver, self._groups)
+                self._pending["graph"].clear()
+            self._tries = False  # until something else is asked
+            if self._graph is not None:
+                if self._graph.replay(self._told("graph"), wait):
+                    self._pending["graph"].clear()
+                    return
+                self._graph = None
+        if self._list is None:
+            self._list = CallList(self._groups)
+        else:
+            self._list.change(self._told("list"))
+        self._pending["list"].clear()
+        self._list.replay(wait)
+
+    def _told(self, who: str) -> dict[int, tuple[Step, ...]]:
+        return {number: self._groups[number] for number in self._pending[who]}
+
+
+def recorded_of(target: Device, call: CustomCall, buffers: Buffers) -> Recorded | None:
+    """What was made of a graph when it ran with some buffers."""
+    found: Recorded | None = buffers.recorded.get(("graph", id(call), target))
+    return found
 
 
 def _run_graph(target: Device, call: CustomCall, buffers: Buffers, context: ExecContext) -> None:
     if call.linear is None:
         raise InvalidArgument("custom function 'graph' has no schedule to record")
     key = "graph", id(call), target
-    recorded: _Recorded | None = buffers.recorded.get(key)
-    changed: Mapping[int, Sequence[Step]] = {}
+    recorded = recorded_of(target, call, buffers)
     if recorded is None:
-        recorded = _Recorded(target, call, call.linear, buffers, context)
+        recorded = Recorded(target, call, call.linear, buffers, context)
         buffers.recorded[key] = recorded
-    else:
-        changed = recorded.changed(buffers, context)
-    statistics.launches += 1
-    recorded.graph.replay(changed, context.wait)
+    with recorded.lock:
+        recorded.change(buffers, context)
+        recorded.run(context.wait)

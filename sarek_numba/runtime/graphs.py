@@ -1,15 +1,13 @@
-"""The contract of graphs: steps that a backend records once and replays.
+"""Steps: what a graph does with memory, checked before, and which step is behind which.
 
-A driver that has a mechanism for it has an attribute `recorder`, a `GraphRecorder`; for others
-`realize` does the steps one after the other. Everything in a step is checked before. What a step
-uses lives as long as the graph does.
+What a step uses lives as long as the graph does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -57,39 +55,6 @@ class FillStep:
 Step = LaunchStep | CopyStep | FillStep
 
 
-class Graph(Protocol):
-    """Recorded steps."""
-
-    def replay(self, changed: Mapping[int, Sequence[Step]], wait: bool) -> None:
-        """Do all steps; of the groups named in `changed`, these ones from now on.
-
-        A group that changes has as many steps of the same kinds, kernels and devices as before; it
-        may have none, if a grid became empty, and have them again later. With `wait` all are done
-        when this returns; otherwise when somebody looks. Raises BackendError, OracleError.
-        """
-        ...
-
-
-class GraphRecorder(Protocol):
-    """Makes graphs for a device."""
-
-    def record(
-        self, groups: Sequence[Sequence[Step]], dependencies: Sequence[frozenset[int]]
-    ) -> Graph:
-        """A graph of groups of steps, and what each group is behind; nothing is done yet.
-
-        The steps of a group are independent, one for each of several devices. Raises BackendError.
-        """
-        ...
-
-
-@runtime_checkable
-class RecordsGraphs(Protocol):
-    """A driver with a mechanism for graphs."""
-
-    recorder: GraphRecorder
-
-
 # --- dependencies ---------------------------------------------------------------------------------
 
 
@@ -114,12 +79,13 @@ def uses_of(step: Step) -> tuple[Use, ...]:
                 if place in read or place in written
             )
         case CopyStep(destination=destination, source=source):
-            return _use(_array(source), False), _use(_array(destination), True)
+            return _use(array_of(source), False), _use(array_of(destination), True)
         case FillStep(destination=destination):
-            return (_use(_array(destination), True),)
+            return (_use(array_of(destination), True),)
 
 
-def _array(concrete: Concrete) -> npt.NDArray[Any]:
+def array_of(concrete: Concrete) -> npt.NDArray[Any]:
+    """The elements as an array, of a vector without looking at them."""
     return concrete._array if isinstance(concrete, Vector) else np.asarray(concrete)
 
 
@@ -128,12 +94,16 @@ def _use(array: npt.NDArray[Any], written: bool) -> Use:
 
 
 def dependencies(groups: Iterable[Iterable[Step]]) -> tuple[frozenset[int], ...]:
+    """`dependencies_of` what groups of steps use."""
+    return dependencies_of([[use for step in group for use in uses_of(step)] for group in groups])
+
+
+def dependencies_of(uses: Sequence[Sequence[Use]]) -> tuple[frozenset[int], ...]:
     """For each group the earlier groups that must be done before it, by the bytes they use.
 
     A group is behind one that writes what it reads, reads what it writes, or writes what it writes;
     what follows through another group is left out.
     """
-    uses = [[use for step in group for use in uses_of(step)] for group in groups]
     found: list[frozenset[int]] = []
     reached: list[frozenset[int]] = []  # all that a group is behind, however far
     for number, own in enumerate(uses):
@@ -148,9 +118,26 @@ def dependencies(groups: Iterable[Iterable[Step]]) -> tuple[frozenset[int], ...]
     return tuple(found)
 
 
+def pattern_of(uses: Iterable[Sequence[Use]]) -> tuple[Any, ...]:
+    """What dependencies come from: equal for other memory that is shared in the same way."""
+    numbers: dict[tuple[int, int], int] = {}
+    rows = tuple(
+        tuple((numbers.setdefault((u.first, u.last), len(numbers)), u.written) for u in own)
+        for own in uses
+    )
+    overlapping: list[tuple[int, int]] = []
+    open_: list[tuple[int, int]] = []  # where each ends that began before, and its number
+    for first, last in sorted(numbers):
+        number = numbers[first, last]
+        open_ = [each for each in open_ if each[0] > first]
+        overlapping += [(min(number, n), max(number, n)) for _, n in open_ if first < last]
+        open_.append((last, number))
+    return rows, tuple(sorted(overlapping))
+
+
 def _conflict(own: Sequence[Use], others: Sequence[Use]) -> bool:
     return any(
-        (use.written or other.written) and use.first < other.last and other.first < use.last
+        (use.written or other.written) and max(use.first, other.first) < min(use.last, other.last)
         for use in own
         for other in others
     )

@@ -249,6 +249,35 @@ def launch(
         clock.tell(device, analysed.kernel.name, grid, block, arguments.values, read, written)
 
 
+@dataclass(frozen=True, slots=True)
+class Bindable:
+    """A checked launch, all but its memory: `fill` gives the arguments for a buffer a region."""
+
+    program: Program
+    grid: Dimensions
+    fill: Callable[[Sequence[Any]], list[Any]]
+
+
+def bindable(
+    device: Device,
+    analysed: Analysed,
+    arguments: Arguments,
+    grid: Dimensions,
+    block: Dimensions,
+    shared_bytes: int,
+) -> Bindable:
+    """A checked launch as something else may begin it. Raises InvalidDimensions, BackendError."""
+    prepared = _prepared_for(device, analysed, grid, block)
+    program = prepared.program
+    check_shared(analysed.kernel.name, program.static_shared_bytes, shared_bytes, device.record)
+    sizes = Sizes(shared_bytes, grid[0] * block[0])
+
+    def fill(buffers: Sequence[Any]) -> list[Any]:
+        return [each(arguments, buffers, sizes) for each in prepared.fillers]
+
+    return Bindable(program, launched(program.params, grid), fill)
+
+
 def program_of(device: Device, analysed: Analysed, grid: Dimensions, block: Dimensions) -> Program:
     """The program of a kernel on a device for launches of a size."""
     return _prepared_for(device, analysed, grid, block).program

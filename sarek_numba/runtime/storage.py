@@ -247,6 +247,12 @@ class Storage:
             copy = self._copies.get(memory)
             return None if copy is None else copy.buffer
 
+    def serial(self, memory: DeviceMemory) -> int:
+        """The number of the buffer on a device, which no other has ever; 0 without a buffer."""
+        with self.lock:
+            copy = self._copies.get(memory)
+            return 0 if copy is None else copy.serial
+
     def free(self, memory: DeviceMemory | None = None) -> None:
         """Give up the copy on a device, or on all; what only it has comes to the host first."""
         with self.lock:
