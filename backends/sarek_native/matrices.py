@@ -7,11 +7,12 @@ are exact (integers) or as the oracle has them (float64), and converts once.
 
 from __future__ import annotations
 
+from sarek_native import half_components
 from sarek_native.expressions import emit
 from sarek_native.operators import cast
 from sarek_native.state import State
 from sarek_native.values import memory_type, signed
-from sarek_numba.ir.matrices import sums_fit
+from sarek_numba.ir.matrices import in_memory, sums_fit
 from sarek_numba.ir.nodes import (
     CMDecl,
     CMFill,
@@ -22,7 +23,7 @@ from sarek_numba.ir.nodes import (
     CoopmatConfig,
     Fragment,
 )
-from sarek_numba.ir.types import INT64, Scalar
+from sarek_numba.ir.types import HALVES, INT64, Scalar
 
 
 def emit_matrix(state: State, stmt: Coopmat) -> None:
@@ -36,8 +37,9 @@ def emit_matrix(state: State, stmt: Coopmat) -> None:
             place = state.fragments[name]()
             code.effect(f"call void @llvm.memset(ptr {place}, i8 0, i64 {_bytes(fragment)}, i1 0)")
         case CMFill(target=name, fragment=fragment, value=value):
-            given = state.scalar(cast(code, emit(state, value), fragment.component))
-            type = memory_type(fragment.component)
+            component = in_memory(fragment.component)
+            given = state.scalar(cast(code, emit(state, value), component))
+            type = memory_type(component)
             function = code.require(
                 f"matrix.fill.{type}.{fragment.rows * fragment.columns}",
                 lambda: _fill(type, fragment.rows * fragment.columns),
@@ -62,7 +64,7 @@ def _move(state: State, op: CMLoad | CMStore, name: str, word: str) -> None:
     array = state.place_of(op.source if isinstance(op, CMLoad) else op.target)
     index = state.scalar(cast(code, emit(state, op.index), INT64))
     stride = state.scalar(cast(code, emit(state, op.stride), INT64))
-    type = memory_type(fragment.component)
+    type = memory_type(in_memory(fragment.component))
     place = code.define(f"getelementptr {type}, ptr {array.pointer}, i64 {index.text}")
     order = "columns" if op.column_major else "rows"
     function = code.require(
@@ -139,7 +141,7 @@ def sum_type(config: CoopmatConfig) -> str:
 
 
 def _multiply_add(config: CoopmatConfig) -> str:
-    total = sum_type(config)
+    total, result = sum_type(config), memory_type(in_memory(config.result))
     word = ("fmul", "fadd") if total == "double" else ("mul", "add")
     begin = f"""
 {_widened("c", config.c, total, "%i.n, %j0", "c")}
@@ -161,8 +163,8 @@ def _multiply_add(config: CoopmatConfig) -> str:
   %sum = load {total}, ptr %s2
 {_narrowed(config, total)}
   %d.at = add i64 %i.n, %j2
-  %d.place = getelementptr {memory_type(config.result)}, ptr %d, i64 %d.at
-  store {memory_type(config.result)} %result, ptr %d.place"""
+  %d.place = getelementptr {result}, ptr %d, i64 %d.at
+  store {result} %result, ptr %d.place"""
     row = f"""
   %i.n = mul i64 %i, {config.n}
   %i.k = mul i64 %i, {config.k}
@@ -177,13 +179,15 @@ def _multiply_add(config: CoopmatConfig) -> str:
 
 def _widened(array: str, type: Scalar, total: str, place: str, name: str) -> str:
     """Load a component and convert it to the type of the sums."""
-    memory = memory_type(type)
+    memory = memory_type(in_memory(type))
     load = f"""
   %{name}.at = add i64 {place}
   %{name}.place = getelementptr {memory}, ptr %{array}, i64 %{name}.at
   %{name}.value = load {memory}, ptr %{name}.place"""
     if memory == total:
         return f"{load}\n  %{name}.wide = bitcast {memory} %{name}.value to {total}"
+    if type in HALVES:
+        return f"{load}\n{half_components.widened(type, f'%{name}.value', f'%{name}.wide', name)}"
     if type.is_float:
         word = "fpext"
     elif int(memory[1:]) > int(total[1:]):
@@ -195,6 +199,8 @@ def _widened(array: str, type: Scalar, total: str, place: str, name: str) -> str
 
 def _narrowed(config: CoopmatConfig, total: str) -> str:
     """The sum as the result's type: rounded once, or the nearest that it holds."""
+    if config.result in HALVES:
+        return half_components.narrowed(config.result, "%sum", "%result")
     result = memory_type(config.result)
     if total == result:
         return f"  %result = bitcast {total} %sum to {result}"

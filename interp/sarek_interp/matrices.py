@@ -27,8 +27,10 @@ from sarek_numba.ir.nodes import (
     CMStore,
     Coopmat,
     Fragment,
+    Var,
 )
 from sarek_numba.ir.semantics.matrices import multiply_add
+from sarek_numba.ir.types import Array, Scalar, Vec
 
 _AGREE = "compute it from values that are the same for the whole warp"
 
@@ -48,7 +50,8 @@ def compile_matrix(c: Context, stmt: Coopmat) -> Step:
                 given = evaluate(m)
                 warps = _gathered(m, width, site, "fill")
                 first = _first(m, warps, given, site, "the value of sarek.coopmat.fill()")
-                m.chunk.fragments[name][warps.warp] = first[warps.warp, None, None]
+                table = m.chunk.fragments[name]
+                table[warps.warp] = _as(first, table.dtype)[warps.warp, None, None]
 
             return fill
         case CMMulAdd(target=target, a=a, b=b, c=addend, config=config):
@@ -99,6 +102,11 @@ def _first(m: Machine, warps: Warps, values: Lanes, site: int, what: str) -> Lan
     return first
 
 
+def _as(values: Lanes, dtype: Any) -> Lanes:
+    """Components as a type: what is of another one is the bits of halves, or is to be these."""
+    return values if values.dtype == dtype else values.view(dtype)
+
+
 # --- memory ---------------------------------------------------------------------------------------
 
 
@@ -110,6 +118,7 @@ def _tile(c: Context, op: CMLoad | CMStore, width: int, site: int) -> Step:
     held = op.target if isinstance(op, CMLoad) else op.source
     fragment = op.fragment
     rounds = _components(fragment, width)
+    stored = semantics.dtype_of(_element(array))
     check = _alignment(op, array.name)
 
     def run(m: Machine) -> None:
@@ -128,15 +137,21 @@ def _tile(c: Context, op: CMLoad | CMStore, width: int, site: int) -> Step:
             out = ~valid[lane] if bad is None else ~valid[lane] | bad
             outside: Mask | None = out if out.any() else None
             if isinstance(op, CMLoad):
-                found = np.broadcast_to(storage.read(m, place, outside, site), m.size)
+                read = _as(storage.read(m, place, outside, site), table.dtype)
+                found = np.broadcast_to(read, m.size)
                 _put(m, warps, table, found, row, column, valid)
             else:
                 mine = np.zeros(m.size, table.dtype)
                 selected = slice(None) if m.selected() is None else m.selected()
                 mine[selected] = table[warps.warp, row[selected], column[selected]]
-                storage.write(m, place, outside, mine, site)
+                storage.write(m, place, outside, _as(mine, stored), site)
 
     return run
+
+
+def _element(array: Var) -> Scalar:
+    assert isinstance(array.type, Vec | Array) and isinstance(array.type.element, Scalar)
+    return array.type.element
 
 
 def _put(

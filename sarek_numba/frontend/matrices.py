@@ -50,7 +50,7 @@ class Config:
             object.__setattr__(self, name, int(given))
         for name in USES:
             object.__setattr__(self, name, _component(name, getattr(self, name)))
-        kinds = {name: np.dtype(getattr(self, name)).kind in "iu" for name in USES}
+        kinds = {name: "int" in getattr(self, name) for name in USES}
         if len(set(kinds.values())) > 1:
             shown = ", ".join(f"{name} {getattr(self, name)}" for name in USES)
             raise ValueError(f"sarek.coopmat.Config mixes integers and floats: {shown}")
@@ -78,6 +78,8 @@ class Config:
 
 def _component(name: str, given: Any) -> str:
     """The name of a component's type."""
+    if isinstance(given, str) and given == "bfloat16":
+        import ml_dtypes  # noqa: F401 - tells NumPy of the type
     try:
         found = given.dtype.name if isinstance(given, DType) else np.dtype(given).name
     except TypeError:
@@ -89,7 +91,9 @@ def _component(name: str, given: Any) -> str:
     return str(found)
 
 
-COMPONENTS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
+COMPONENTS = tuple(
+    "int8 uint8 int16 uint16 int32 uint32 float16 bfloat16 float32 float64".split()
+)
 
 
 class Matrices:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from sarek_numba.ir.check_expr import Broken, ExprChecker
-from sarek_numba.ir.matrices import ACCUMULATORS, fragments_of
+from sarek_numba.ir.matrices import ACCUMULATORS, fragments_of, lies_in
 from sarek_numba.ir.nodes import (
     CMDecl,
     CMFill,
@@ -48,7 +48,9 @@ def check_coopmat(
             _offsets(checker, op.index, op.stride)
         case CMFill(target=name, fragment=fragment, value=value):
             _declared(stmt, fragments, name, fragment)
-            checker.expect(value, fragment.component, f"what fragment {name} is filled with")
+            what = f"what fragment {name} is filled with"
+            if not lies_in(fragment.component, checker.type(value)):
+                checker.expect(value, fragment.component, what)
         case CMMulAdd(target=target, a=a, b=b, c=c, config=config):
             wanted = fragments_of(config)
             for name, use in ((target, "result"), (a, "a"), (b, "b"), (c, "c")):
@@ -78,7 +80,7 @@ def _tile(checker: ExprChecker, stmt: Coopmat, array: Var, fragment: Fragment) -
     space = MemSpace.GLOBAL
     if not isinstance(array.type, Vec):
         space = getattr(array.type, "space", MemSpace.GLOBAL)
-    if element != fragment.component or space not in _SPACES:
+    if not lies_in(fragment.component, element) or space not in _SPACES:
         raise Broken(stmt, f"a fragment of {fragment.component.value} is not in {array.name}")
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from sarek_numba.ir.statements import CoopmatConfig, Fragment
-from sarek_numba.ir.types import Scalar
+from sarek_numba.ir.types import HALVES, ElementType, Scalar
 
 _WIDEST_ALIGNMENT = 16  # bytes
 ACCUMULATORS = ("c", "result")
 COMPONENTS = tuple(
     Scalar(name)
-    for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
+    for name in """
+        int8 uint8 int16 uint16 int32 uint32 float16 bfloat16 float32 float64
+    """.split()
 )
+HALF_BITS = Scalar.UINT16  # what memory has in place of halves where `passes.halves` was
 
 
 def fragments_of(config: CoopmatConfig) -> dict[str, Fragment]:
@@ -22,6 +25,16 @@ def fragments_of(config: CoopmatConfig) -> dict[str, Fragment]:
         "c": Fragment("c", config.c, m, n, scope),
         "result": Fragment("result", config.result, m, n, scope),
     }
+
+
+def lies_in(component: Scalar, element: ElementType) -> bool:
+    """Whether components may be in memory of such elements: of halves, their bits may."""
+    return element is component or (component in HALVES and element is HALF_BITS)
+
+
+def in_memory(component: Scalar) -> Scalar:
+    """The elements of memory that hold components after `passes.halves`."""
+    return HALF_BITS if component in HALVES else component
 
 
 def row_alignment(fragment: Fragment, column_major: bool) -> int:

@@ -3,7 +3,8 @@
 In: a kernel as lowered. Out: the same without float16 and bfloat16: what is stored, passed or kept
 is a uint16, and each conversion an `App` of a helper of `half_functions`, which the kernel then
 has. So storage is all that a device needs, and every device rounds alike. A scalar argument that is
-a half is passed as the float32 of the same value.
+a half is passed as the float32 of the same value. A fragment of halves keeps its type, as
+matrix units know it: memory has its components as bits, and so has the value of a fill.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 
 from sarek_numba.ir import semantics
 from sarek_numba.ir.build import Fresh, all_vars
+from sarek_numba.ir.matrices import HALF_BITS
 from sarek_numba.ir.nodes import (
     App,
     ArrayCreate,
@@ -61,7 +63,7 @@ from sarek_numba.passes.functions import renamed
 from sarek_numba.passes.half_functions import function
 from sarek_numba.span import Span
 
-BITS = Scalar.UINT16
+BITS = HALF_BITS
 
 
 def halves(kernel: Kernel, target: Target) -> Kernel:

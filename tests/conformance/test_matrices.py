@@ -47,11 +47,17 @@ MIXED = [
     Config(4, 4, 4, "int8", "int8", "int16", "int8"),
     Config(4, 4, 8, "uint8", "int8", "int8", "int32", True),
     Config(4, 4, 4, "float32", "float32", "float64", "float32"),
+    Config(4, 4, 4, "float16", "float16", "float32", "float16"),
+    Config(4, 4, 4, "bfloat16", "float16", "float64", "bfloat16"),
 ]
 FLOATS = [
     Config(8, 8, 8, "float32", "float32", "float32", "float32"),
     Config(4, 5, 6, "float32", "float32", "float64", "float64"),
     Config(8, 4, 4, "float64", "float64", "float64", "float64"),
+    Config(8, 8, 8, "float16", "float16", "float32", "float32"),
+    Config(8, 8, 8, "float16", "float16", "float16", "float16"),
+    Config(4, 5, 6, "bfloat16", "bfloat16", "float32", "float32"),
+    Config(4, 3, 2, "bfloat16", "bfloat16", "bfloat16", "bfloat16"),
 ]
 SQUARE = Config(8, 8, 8, "int8", "int8", "int32", "int32")
 everywhere = pytest.mark.parametrize("place", EVERYWHERE, ids=str)
@@ -110,7 +116,9 @@ def test_layouts(place, a_layout, b_layout):
 
 
 @everywhere
-@pytest.mark.parametrize("config", [INTEGERS[0], INTEGERS[3], INTEGERS[8]], ids=str)
+@pytest.mark.parametrize(
+    "config", [INTEGERS[0], INTEGERS[3], INTEGERS[8], FLOATS[3], FLOATS[5]], ids=str
+)
 def test_shared_memory(place, config):
     """Fragments are loaded from shared memory, and live on behind a barrier."""
     if has_none(place, config):
@@ -162,8 +170,11 @@ def test_floats_are_those_of_the_definition(place, config):
 
 
 def worst(config: Config, a, b, c, found) -> float:
-    """The largest error as a multiple of the bound k * 2^-24 * (sum of |a b| + |c|), or 2^-53."""
-    bits = 24 if np.dtype(config.result).itemsize == 4 else 53
+    """The largest error as a multiple of the bound k * 2^-24 * (sum of |a b| + |c|), or 2^-53.
+
+    Halves that go on from one multiply-add to the next are rounded by each, to 2^-11 or 2^-8.
+    """
+    bits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[config.result]
     terms = a.shape[1] + 1
     largest = 0.0
     for i, j in np.ndindex(*found.shape):

@@ -13,6 +13,8 @@ import sarek_numba as sarek
 from sarek_numba.capability import Capability, Verdict, fact_of
 from sarek_numba.errors import CapabilityError
 from sarek_numba.execute import simulated_warp_width
+from sarek_numba.ir.semantics import half_of
+from sarek_numba.ir.types import Scalar
 from tests.executors import EMULATION, device_of, executors
 
 Config = sarek.coopmat.Config
@@ -169,11 +171,11 @@ def operands(config: Config, tiles: tuple[int, int, int], kind: str, seed: int =
 
 
 def _elements(rng: np.random.Generator, dtype: Any, shape: tuple[int, int], kind: str) -> Any:
-    if dtype.kind == "f":
+    if dtype.kind not in "iu":
         values = rng.standard_normal(shape)
-        return (values * 2.0 ** rng.integers(-20, 20, shape) if kind == "edges" else values).astype(
-            dtype
-        )
+        reach = 20 if dtype.itemsize > 2 else 6
+        edges = values * 2.0 ** rng.integers(-reach, reach, shape)
+        return (edges if kind == "edges" else values).astype(dtype)
     ends = np.iinfo(dtype)
     if kind == "edges":
         few = np.array([ends.min, ends.max, 0, 1, ends.max - 1, ends.max // 2 + 1], dtype)
@@ -184,22 +186,33 @@ def _elements(rng: np.random.Generator, dtype: Any, shape: tuple[int, int], kind
 def reference(config: Config, a: Any, b: Any, c: Any) -> Any:
     """a @ b + c by multiply-adds of the configuration, in Python's numbers."""
     result = np.dtype(config.result)
-    total = c.astype(object)
+    total = _numbers(c)
     for step in range(0, a.shape[1], config.k):
-        left = a[:, step : step + config.k].astype(object)
-        right = b[step : step + config.k].astype(object)
-        if result.kind == "f":
+        left = _numbers(a[:, step : step + config.k])
+        right = _numbers(b[step : step + config.k])
+        if result.kind not in "iu":
             for k in range(config.k):
                 total = total + left[:, k, None] * right[None, k, :]
-            with np.errstate(over="ignore"):
-                total = total.astype(np.float64).astype(result).astype(np.float64).astype(object)
+            total = _numbers(_rounded(total.astype(np.float64), result))
             continue
         total = total + left @ right
         ends = np.iinfo(result)
         if config.saturating:
             total = np.minimum(np.maximum(total, int(ends.min)), int(ends.max))
         total = (total - int(ends.min)) % (1 << ends.bits) + int(ends.min)
-    return total.astype(result)
+    return total.astype(result) if result.kind in "iu" else _rounded(total, result)
+
+
+def _numbers(matrix: Any) -> Any:
+    """Python's numbers of a matrix: integers, or floats of 64 bits."""
+    return (matrix if matrix.dtype.kind in "iu" else matrix.astype(np.float64)).astype(object)
+
+
+def _rounded(total: Any, result: Any) -> Any:
+    """Floats of 64 bits as a type, rounded once; the package of bfloat16 rounds twice."""
+    wide = total.astype(np.float64)
+    with np.errstate(over="ignore"):
+        return half_of(wide, Scalar.BFLOAT16) if result.name == "bfloat16" else wide.astype(result)
 
 
 def bytes_of(saturating: bool, k: int = 8) -> list[Config]:

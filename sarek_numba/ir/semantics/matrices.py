@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 from sarek_numba.ir.matrices import sums_fit
 from sarek_numba.ir.semantics.arrays import dtype_of
+from sarek_numba.ir.semantics.casts import conversion
 from sarek_numba.ir.statements import CoopmatConfig
+from sarek_numba.ir.types import Scalar
 
 Matrices = npt.NDArray[Any]
 
@@ -29,7 +31,14 @@ def multiply_add(config: CoopmatConfig, a: Matrices, b: Matrices, c: Matrices) -
         left, right = a.astype(np.float64), b.astype(np.float64)
         for k in range(config.k):
             total = total + left[..., :, k, None] * right[..., None, k, :]
-        return total.astype(dtype_of(config.result))
+        return converted(config.result, total)
+
+
+def converted(result: Scalar, total: Matrices) -> Matrices:
+    """Sums in float64 as components, rounded once."""
+    shape = total.shape
+    found: Matrices = conversion(Scalar.FLOAT64, result)(total.reshape(-1))
+    return found.reshape(shape)
 
 
 def _integers(config: CoopmatConfig, a: Matrices, b: Matrices, c: Matrices) -> Matrices:

@@ -71,14 +71,14 @@ def _move(
 
 def _multiply_add(config: Config, a: Any, b: Any, c: Any) -> Any:
     result = np.dtype(config.result)
-    total: Any = c.values.tolist()
-    left, right = a.values.tolist(), b.values.tolist()
+    total, left, right = map(_numbers, (c, a, b))
     for i, j in np.ndindex(config.m, config.n):
         for k in range(config.k):
             total[i][j] += left[i][k] * right[k][j]
-    if result.kind == "f":
+    if result.kind not in "iu":
         with np.errstate(all="ignore"):
-            return np.array(total, np.float64).astype(result)
+            rounded = [[convert(each, result) for each in line] for line in total]
+        return np.array(rounded, result)
     ends = np.iinfo(result)
     low, span = int(ends.min), 1 << ends.bits
     if config.saturating:
@@ -86,3 +86,9 @@ def _multiply_add(config: Config, a: Any, b: Any, c: Any) -> Any:
     else:
         kept = [[(each - low) % span + low for each in line] for line in total]
     return np.array(kept, result)
+
+
+def _numbers(fragment: EmulatedFragment) -> Any:
+    """The components as Python's numbers: integers, or floats of 64 bits."""
+    values = fragment.values
+    return (values if values.dtype.kind in "iu" else values.astype(np.float64)).tolist()

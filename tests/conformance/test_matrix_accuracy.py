@@ -1,0 +1,196 @@
+"""What one multiply-add of halves may be wrong by, on every executor; fills, and every half."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import ml_dtypes  # noqa: F401 - tells NumPy of bfloat16
+import numpy as np
+import pytest
+
+import sarek_numba as sarek
+from sarek_numba.ir.semantics import half_of
+from sarek_numba.ir.types import Scalar
+from tests.unit.fragment_kernels import Config, Place, has_none, once, places
+
+HALVES = ("float16", "bfloat16")
+SHAPES = ((8, 8, 8), (16, 8, 8), (16, 8, 16), (16, 16, 16))
+CONFIGS = [
+    *(Config(*shape, half, half, "float32", "float32") for half in HALVES for shape in SHAPES),
+    *(Config(*shape, "float16", "float16", "float16", "float16") for shape in SHAPES),
+    *(Config(8, 8, 8, half, half, "float32", half) for half in HALVES),
+]
+EVERYWHERE = places(32)
+ORACLE = Place("interpreter", 32)
+DIGITS = {"float16": 11, "bfloat16": 8}
+everywhere = pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+
+
+def operands(config: Config, seed: int):
+    """Numbers of many sizes, whose sums stay below the end of float16, some nearly cancelling."""
+    rng = np.random.default_rng(seed)
+    shapes = ((config.a, (config.m, config.k)), (config.b, (config.k, config.n)))
+    a, b = (
+        (rng.standard_normal(shape) * 2.0 ** rng.integers(-5, 5, shape)).astype(name)
+        for name, shape in shapes
+    )
+    c = -(a.astype(np.float64) @ b.astype(np.float64))
+    c[::2] = rng.standard_normal(c.shape)[::2] * 64
+    return a, b, c.astype(config.c)
+
+
+def run(place: Place, config: Config, a, b, c):
+    out = np.zeros((config.m, config.n), config.result)
+    place.run(once(config), 1, 1, a, b, c, out)
+    return out
+
+
+def exceeds(config: Config, a, b, c, found) -> float:
+    """The largest error as a multiple of what spec and `docs/numerics.md` allow.
+
+    k * 2^-24 * (sum of |a b| + |c|), for k = 16 so 9.5368e-07 of it, against the exact sum; and of
+    a result that is a half, half a unit of its last place besides.
+    """
+    largest = 0.0
+    for i, j in np.ndindex(*found.shape):
+        terms = [
+            Fraction(float(x)) * Fraction(float(y)) for x, y in zip(a[i], b[:, j], strict=True)
+        ]
+        terms.append(Fraction(float(c[i, j])))
+        exactly = sum(terms)
+        allowed = Fraction(config.k, 1 << 24) * sum(map(abs, terms))
+        if config.result in HALVES:
+            allowed += half_unit(config.result, exactly, allowed)
+        error = abs(Fraction(float(found[i, j])) - exactly)
+        largest = max(largest, float(error / allowed) if allowed else float(error > 0))
+    return largest
+
+
+def half_unit(half: str, exactly: Fraction, wrong: Fraction) -> Fraction:
+    """Half a unit of the last place of a half, next to a number that may be wrong by so much."""
+    size = float(abs(exactly) + wrong)
+    least = {"float16": -14, "bfloat16": -126}[half]
+    exponent = max(int(np.frexp(size)[1]) - 1, least)
+    return Fraction(2) ** (exponent - DIGITS[half])
+
+
+@everywhere
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_the_contract(place, config):
+    """One multiply-add is within the bound of the exact sum."""
+    if has_none(place, config):
+        return
+    for seed in range(2):
+        a, b, c = operands(config, seed)
+        assert exceeds(config, a, b, c, run(place, config, a, b, c)) <= 1
+
+
+def in_half(config: Config, a, b, c):
+    """The products added up in float16, one after the other."""
+    total = c.astype(np.float16)
+    for k in range(config.k):
+        product = np.outer(a[:, k].astype(np.float32), b[k].astype(np.float32))
+        total = (total.astype(np.float32) + product).astype(np.float16)
+    return total.astype(config.result)
+
+
+@pytest.mark.parametrize("config", [c for c in CONFIGS if c.k == 16 or c.result in HALVES], ids=str)
+def test_the_contract_minds(config):
+    """A reference that adds up in float16, and one that drops c, fail the same check."""
+    a, b, c = operands(config, 1)
+    assert exceeds(config, a, b, c, run(ORACLE, config, a, b, c)) <= 1
+    without = run(ORACLE, config, a, b, np.zeros_like(c))
+    assert exceeds(config, a, b, c, without) > 1
+    assert exceeds(config, a, b, c, in_half(config, a, b, c)) > 1
+
+
+# --- every half ---
+
+
+def wide(halves):
+    with np.errstate(invalid="ignore"):  # of NaNs
+        return halves.astype(np.float64)
+
+
+SIDE = 64
+computed = pytest.mark.parametrize(
+    "place", [p for p in EVERYWHERE if p.executor in ("interpreter", "native")], ids=str
+)
+
+
+@computed
+@pytest.mark.parametrize("half", HALVES)
+def test_every_half_is_widened(place, half):
+    """All 65,536 of them, as c and as a: subnormal numbers, infinities, NaNs."""
+    of_c = Config(SIDE, SIDE, 1, half, half, half, "float64")
+    of_a = Config(SIDE * SIDE, 1, 1, half, half, "float32", "float64")
+    bits = np.arange(1 << 16).astype(np.uint16).reshape(-1, SIDE, SIDE)
+    for part in bits:
+        given = part.view(half)
+        zeros = np.zeros((SIDE, 1), half)
+        found = run(place, of_c, zeros, zeros.T, given)
+        np.testing.assert_array_equal(found, wide(given))
+    flat = bits[::5].reshape(-1, SIDE * SIDE, 1).view(half)
+    for given in flat:
+        found = run(place, of_a, given, np.ones((1, 1), half), np.zeros(given.shape, np.float32))
+        np.testing.assert_array_equal(found, wide(given))
+
+
+@computed
+@pytest.mark.parametrize("half", HALVES)
+def test_results_are_rounded_once(place, half):
+    """Halves, the middles between them, and the float64 next to either on both sides."""
+    values = wide(np.arange(1 << 15).astype(np.uint16).view(half))
+    values = values[np.isfinite(values)]
+    middles = np.append((values[1:] + values[:-1]) / 2, 2.0 ** (16 if half == "float16" else 128))
+    near = [np.nextafter(middles, toward) for toward in (0, np.inf)]
+    every = np.concatenate([values, middles, *near, [np.inf, np.nan, 1e300, 5e-324]])
+    every = np.concatenate([every, -every])[::3]
+    every = np.concatenate([every, np.zeros(-len(every) % SIDE**2)]).reshape(-1, SIDE, SIDE)
+    config = Config(SIDE, SIDE, 1, "float64", "float64", "float64", half)
+    zeros = np.zeros((SIDE, 1))
+    for given in every:
+        found = run(place, config, zeros, zeros.T, given)
+        expected = half_of(given, Scalar(half))
+        np.testing.assert_array_equal(found.astype(np.float32), expected.astype(np.float32))
+
+
+# --- fills ---
+
+
+FILLED = {half: Config(8, 8, 8, half, half, "float32", "float32") for half in HALVES}
+
+
+@everywhere
+@pytest.mark.parametrize("half", HALVES)
+def test_fills(place, half):
+    """A fill rounds to the half once, of a constant, a float64 and an integer."""
+    config = FILLED[half]
+    if has_none(place, config):
+        return
+
+    @sarek.kernel
+    def filled(values, counts, out):
+        f = sarek.coopmat.fragment(config, "a")
+        sarek.coopmat.fill(f, values[0])
+        sarek.coopmat.store(f, out, 0, 8)
+        sarek.coopmat.fill(f, counts[0])
+        sarek.coopmat.store(f, out, 64, 8)
+        sarek.coopmat.fill(f, 0.1)
+        sarek.coopmat.store(f, out, 128, 8)
+
+    given = 1 + 2.0 ** -DIGITS[half] + 2.0**-40  # which rounds up, and by way of float32 does not
+    counts = np.array([1025], np.int32)
+    out = np.zeros(192, half)
+    place.run(filled, 1, 1, np.array([given]), counts, out)
+    expected = [half_of(x, Scalar(half)) for x in (given, 1025.0, 0.1)]
+    wanted = np.repeat(np.array(expected, half).astype(np.float32), 64)
+    np.testing.assert_array_equal(out.astype(np.float32), wanted)
+
+
+def test_components_are_named_alike():
+    """A half is named as sarek's, as NumPy's, and by its name."""
+    for half in HALVES:
+        first = FILLED[half]
+        for given in (getattr(sarek, half), np.dtype(half)):
+            assert Config(8, 8, 8, given, given, "float32", "float32") == first
