@@ -91,9 +91,7 @@ def _component(name: str, given: Any) -> str:
     return str(found)
 
 
-COMPONENTS = tuple(
-    "int8 uint8 int16 uint16 int32 uint32 float16 bfloat16 float32 float64".split()
-)
+COMPONENTS = tuple("int8 uint8 int16 uint16 int32 uint32 float16 bfloat16 float32 float64".split())
 
 
 class Matrices:
