@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sarek_cuda.matrices import DEFINITIONS_BY_WORD, MATRICES
 from sarek_numba.codegen.cudalike import CUDALIKE, HEAD
 from sarek_numba.codegen.target import GPU_COARSENING, Target
 from sarek_numba.ir.types import Scalar
@@ -68,8 +69,10 @@ DIALECT = replace(
     word_prologue={
         **CUDALIKE.word_prologue,
         **{name: (text,) for name, text in _DEFINITIONS.items()},
+        **DEFINITIONS_BY_WORD,
     },
-    reserved=CUDALIKE.reserved | frozenset(_DEFINITIONS),
+    reserved=CUDALIKE.reserved | frozenset(_DEFINITIONS) | frozenset(DEFINITIONS_BY_WORD),
+    matrices=MATRICES,
     saturate={
         **CUDALIKE.saturate,
         **{

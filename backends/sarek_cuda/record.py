@@ -7,11 +7,21 @@ from typing import Any
 
 from sarek_cuda.dialect import DIALECT
 from sarek_cuda.driver import Api, shown
-from sarek_numba.capability import DeviceRecord, Limits, Residency
+from sarek_cuda.matrices import SOURCE, configurations
+from sarek_numba.capability import (
+    Capability,
+    CapabilityKind,
+    DeviceRecord,
+    Fact,
+    Limits,
+    Residency,
+    Verdict,
+)
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.cudalike.facts import Evidence, facts
 from sarek_numba.runtime.device import BackendUnavailable
 
+MATRICES = Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, SOURCE)
 LOCAL_BYTES = 512 * 1024  # of a thread: the same table
 _AXES = ("X", "Y", "Z")
 _LARGE_ARGUMENTS = 32764  # bytes, from compute capability 7.0 and CUDA 12.1 on; else 4 KiB
@@ -116,7 +126,8 @@ def record_of(api: Api, device: Any, name: str) -> DeviceRecord:
                 "MULTIPROCESSOR_COUNT times MAX_THREADS_PER_MULTIPROCESSOR of cuDeviceGetAttribute",
             ),
         ),
-        facts=facts(DIALECT, _EVIDENCE),
+        facts=facts(DIALECT, _EVIDENCE) | {Capability("coopmat"): MATRICES},
+        coopmat=configurations(capability),
     )
 
 

@@ -128,8 +128,14 @@ def _coopmat_fact(capability: Capability, record: DeviceRecord) -> Fact | None:
             return Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, f"by construction: {text}")
         case listed:
             if config in listed or (config is None and listed):
+                stated = record.facts.get(Capability("coopmat"))  # who says so, if not the device
+                if stated is not None and stated.verdict is Verdict.AVAILABLE:
+                    return stated
                 return Fact(Verdict.AVAILABLE, kind, "measured: the device lists it")
             have = ", ".join(f"{c.m}x{c.n}x{c.k} {c.a.value}" for c in listed) or "none"
+            stated = record.facts.get(Capability("coopmat"))
+            if stated is not None and stated.verdict is Verdict.AVAILABLE:
+                return Fact(Verdict.UNAVAILABLE, kind, f"{stated.evidence}: it has {have}")
             return Fact(Verdict.UNAVAILABLE, kind, f"measured: the device lists {have}")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sarek_numba.codegen.matrices import Matrices
 from sarek_numba.ir.nodes import AtomicOp, Coordinate, FenceScope
 from sarek_numba.ir.types import MemSpace, Scalar
 
@@ -105,3 +106,4 @@ class Dialect:
     float_functions: Mapping[Scalar, str] = field(default_factory=dict)  # ends of functions' names
     warp: WarpSpelling | None = None
     entry: Entry | None = None
+    matrices: Matrices | None = None  # cooperative ones

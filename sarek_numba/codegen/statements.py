@@ -14,6 +14,7 @@ from sarek_numba.codegen.aliasing import aliasing_name
 from sarek_numba.codegen.deep import DEEPEST, depth_of, split
 from sarek_numba.codegen.dialect import Dialect, WarpSpelling
 from sarek_numba.codegen.expressions import MULTIPLY, RELATION, Expressions, type_name
+from sarek_numba.codegen.matrices import print_matrix
 from sarek_numba.codegen.namer import Namer
 from sarek_numba.codegen.prelude import UNSIGNED, Prelude
 from sarek_numba.codegen.warps import shuffle_definition, shuffle_name
@@ -84,6 +85,7 @@ class Statements(Expressions):
     def __init__(self, dialect: Dialect, prelude: Prelude, namer: Namer) -> None:
         super().__init__(dialect, prelude)
         self.namer = namer
+        self.fragments: dict[str, str] = {}
         self.results: dict[str, str] = {}  # C type of each helper's result
         self.aliasing: frozenset[Scalar] = frozenset()  # elements spelled so that they may alias
         self.carried: dict[int, tuple[Var, ...]] = {}  # by loop that threads leave apart
@@ -234,7 +236,9 @@ class Statements(Expressions):
                 self.line(f"{self._warp_spelling().barrier};")
             case Print():
                 raise InvalidIR("a print is made of stores by passes.report before it is printed")
-            case Match() | Coopmat():
+            case Coopmat():
+                print_matrix(self, stmt)
+            case Match():
                 raise InvalidIR(f"{self.dialect.name} has no spelling for {type_name(stmt)}")
             case _:
                 assert_never(stmt)

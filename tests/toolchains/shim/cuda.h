@@ -3,6 +3,7 @@
 #pragma once
 
 #include "machine.h"
+#include "matrices.h"
 
 typedef __SIZE_TYPE__ size_t;
 

@@ -18,6 +18,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from sarek_cuda import dialect as cuda
+from sarek_cuda import matrices as cuda_matrices
 from sarek_hip import dialect as hip
 from sarek_metal import dialect as msl
 from sarek_numba.capability import (
@@ -34,7 +35,7 @@ from sarek_numba.codegen import cfamily
 from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.codegen.target import Target
 from sarek_numba.errors import CapabilityError, LaunchFailed, SourceCompilationError
-from sarek_numba.ir.nodes import AtomicOp, Kernel, ParamDecl
+from sarek_numba.ir.nodes import AtomicOp, CoopmatConfig, Kernel, ParamDecl
 from sarek_numba.ir.types import MemSpace, Scalar
 from sarek_numba.passes import optimise
 from sarek_numba.runtime.device import Bytes, Dimensions
@@ -74,6 +75,7 @@ class Language:
     packer: Callable[[Sequence[ParamDecl]], Callable[[Sequence[Any]], tuple[Any, Any]]]
     missing: tuple[str, ...] = ()
     atomic_bits: tuple[int, ...] = (32, 64)
+    matrices: tuple[CoopmatConfig, ...] = ()
 
 
 _FORMATS = {
@@ -122,10 +124,11 @@ LANGUAGES = {
         cuda.DIALECT,
         cuda.TARGET,
         "cuda.h",
-        r"__(syncthreads|syncwarp|shfl_sync)\(",
+        r"__(syncthreads|syncwarp|shfl_sync)\(|matrix_multiply_add<",
         (32,),
         _as_cpp,
         _packer,
+        matrices=cuda_matrices.configurations(90),
     ),
     "shim:hip": Language(
         hip.DIALECT,
@@ -335,5 +338,6 @@ def _record(name: str, language: Language) -> DeviceRecord:
             thread_local_bytes=128 * 1024,
         ),
         facts=facts,
+        coopmat=language.matrices,
         is_cpu=True,
     )

@@ -1,0 +1,76 @@
+"""Cooperative matrices in a C-like language: one line for each operation of a fragment.
+
+In: operations of verified, legalised IR. Out: a declaration of what a thread holds, or a call of a
+function that the dialect's `Matrices` names; the program defines it as it does any other function
+of a dialect (`Dialect.word_prologue`). A place is a pointer to the fragment's first component.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from sarek_numba.errors import InvalidIR
+from sarek_numba.ir.nodes import (
+    CMDecl,
+    CMFill,
+    CMLoad,
+    CMMulAdd,
+    CMStore,
+    Coopmat,
+    CoopmatConfig,
+    Fragment,
+)
+
+if TYPE_CHECKING:
+    from sarek_numba.codegen.statements import Statements
+
+
+class Matrices(Protocol):
+    """How a language spells operations on fragments. Each raises InvalidIR for what it cannot."""
+
+    def declare(self, name: str, fragment: Fragment) -> str:
+        """A fragment of zeros."""
+
+    def fill(self, name: str, fragment: Fragment, value: str) -> str:
+        """Give all components a value; that of a half is its bits."""
+
+    def load(
+        self, name: str, fragment: Fragment, place: str, stride: str, column_major: bool
+    ) -> str:
+        """Fill a fragment from memory."""
+
+    def store(
+        self, name: str, fragment: Fragment, place: str, stride: str, column_major: bool
+    ) -> str:
+        """Write a fragment to memory."""
+
+    def multiply_add(self, config: CoopmatConfig, result: str, a: str, b: str, c: str) -> str:
+        """result = a @ b + c; `c` may be `result`."""
+
+
+def print_matrix(printer: Statements, stmt: Coopmat) -> None:
+    """Print one operation. Raises InvalidIR where the language has none."""
+    dialect, names = printer.dialect, printer.fragments
+    if dialect.matrices is None:
+        raise InvalidIR(f"{dialect.name} has no spelling for cooperative matrices")
+    spelling = dialect.matrices
+    match stmt.op:
+        case CMDecl(name=name, fragment=fragment):
+            names[name] = printer.namer.name(name)
+            printer.line(f"{spelling.declare(names[name], fragment)};")
+        case CMFill(target=name, fragment=fragment, value=value):
+            text = spelling.fill(names[name], fragment, printer.value(value))
+            printer.line(f"{text};")
+        case CMLoad(target=name, fragment=fragment, source=array) as op:
+            place = f"{printer.names[array.id]} + ({printer.index(op.index)})"
+            stride = printer.index(op.stride)
+            text = spelling.load(names[name], fragment, place, stride, op.column_major)
+            printer.line(f"{text};")
+        case CMStore(source=name, fragment=fragment, target=array) as op:
+            place = f"{printer.names[array.id]} + ({printer.index(op.index)})"
+            stride = printer.index(op.stride)
+            text = spelling.store(names[name], fragment, place, stride, op.column_major)
+            printer.line(f"{text};")
+        case CMMulAdd(target=target, a=a, b=b, c=c, config=config):
+            given = (names[each] for each in (target, a, b, c))
+            printer.line(f"{spelling.multiply_add(config, *given)};")
