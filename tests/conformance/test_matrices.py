@@ -18,6 +18,8 @@ from sarek_numba.errors import (
     WarpDivergence,
 )
 from tests.unit.fragment_kernels import (
+    LARGER_FLOATS,
+    LARGER_INTEGERS,
     LAYOUTS,
     Config,
     Place,
@@ -42,6 +44,7 @@ INTEGERS = [
     Config(2, 3, 4, "int32", "int32", "int32", "int32"),
     Config(2, 3, 4, "int32", "uint32", "int32", "int32", True),
     Config(4, 4, 4, "uint8", "uint8", "uint8", "uint8", True),
+    *LARGER_INTEGERS,
 ]
 MIXED = [
     Config(4, 4, 4, "int8", "int8", "int16", "int8"),
@@ -58,6 +61,13 @@ FLOATS = [
     Config(8, 8, 8, "float16", "float16", "float16", "float16"),
     Config(4, 5, 6, "bfloat16", "bfloat16", "float32", "float32"),
     Config(4, 3, 2, "bfloat16", "bfloat16", "bfloat16", "bfloat16"),
+    *LARGER_FLOATS,
+]
+LAID_OUT = [
+    Config(8, 8, 8, "int8", "int8", "int32", "int32"),
+    Config(16, 8, 32, "int8", "uint8", "int32", "int32"),
+    Config(16, 16, 16, "float16", "float16", "float32", "float32"),
+    Config(16, 16, 8, "float64", "float64", "float64", "float64"),
 ]
 SQUARE = Config(8, 8, 8, "int8", "int8", "int32", "int32")
 everywhere = pytest.mark.parametrize("place", EVERYWHERE, ids=str)
@@ -102,30 +112,36 @@ def test_results_of_another_type(place, config):
     np.testing.assert_array_equal(out, reference(config, a, b, c))
 
 
+def whole(matrix):
+    """Small whole numbers in place of floats: their sums are exact on every device."""
+    return matrix if matrix.dtype.kind in "iu" else np.rint(matrix * 4)
+
+
 @everywhere
 @pytest.mark.parametrize("a_layout", LAYOUTS)
 @pytest.mark.parametrize("b_layout", LAYOUTS)
-def test_layouts(place, a_layout, b_layout):
+@pytest.mark.parametrize("config", LAID_OUT, ids=str)
+def test_layouts(place, config, a_layout, b_layout):
     """Operands lie row by row or column by column."""
-    config = Config(8, 8, 8, "int8", "int8", "int32", "int32")
     if has_none(place, config):
         return
-    a, b, c = operands(config, TILES, "random", 2)
+    a, b, c = (whole(each) for each in operands(config, TILES, "random", 2))
     found = result_of(place, config, a, b, c, (a_layout, b_layout))
     np.testing.assert_array_equal(found, reference(config, a, b, c))
 
 
 @everywhere
 @pytest.mark.parametrize(
-    "config", [INTEGERS[0], INTEGERS[3], INTEGERS[8], FLOATS[3], FLOATS[5]], ids=str
+    "config",
+    [INTEGERS[0], INTEGERS[3], INTEGERS[8], FLOATS[3], FLOATS[5], *LAID_OUT[1:]],
+    ids=str,
 )
 def test_shared_memory(place, config):
     """Fragments are loaded from shared memory, and live on behind a barrier."""
     if has_none(place, config):
         return
     a, b, _ = operands(config, (1, 1, 1), "random", 3)
-    if np.dtype(config.a).kind not in "iu":
-        a, b = np.rint(a * 4), np.rint(b * 4)  # whose sums are exact on every device
+    a, b = whole(a), whole(b)
     out = np.zeros((config.m, config.n), config.result)
     place.run(staged(config), 1, 1, a, b, out)
     zeros = np.zeros_like(out)
@@ -139,11 +155,12 @@ def test_every_pair_of_bytes(place, saturating):
 
     The sums begin near the ends of the result's type, so that some of them leave it.
     """
-    for config in bytes_of(saturating):
+    for config in (*bytes_of(saturating), *bytes_of(saturating, 16)):
         if has_none(place, config):
             continue
         everything = np.arange(256).astype(np.uint8)
-        a, b = (np.zeros((256, 8), config.a), np.zeros((8, 256), config.b))
+        inner = config.k
+        a, b = (np.zeros((256, inner), config.a), np.zeros((inner, 256), config.b))
         k = 5
         a[:, k], b[k] = everything.view(config.a), everything.view(config.b)
         ends = np.iinfo(config.result)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 
 import pytest
 
 from sarek_cuda.dialect import DIALECT, TARGET
+from sarek_cuda.matrices import configurations, instruction_for
+from sarek_numba.codegen import cfamily
+from sarek_numba.ir.nodes import CoopmatConfig
+from sarek_numba.ir.types import Scalar
+from sarek_numba.passes import optimise
 from tests.kernels import elementwise
 from tests.kernels.corpus import MODULES
 from tests.toolchains import nvidia
 from tests.toolchains.corpus import program, text_of
+from tests.unit.fragment_kernels import LAYOUTS, Config, operands, products
 
 pytestmark = pytest.mark.skipif(bool(nvidia.why_not()), reason=nvidia.why_not() or "present")
+needs_nvrtc = pytest.mark.skipif(nvidia.nvrtc() is None, reason="there is no NVRTC")
 _SAXPY = next(case for case in elementwise.corpus if case.name == "saxpy_float32")
 
 
@@ -35,6 +43,49 @@ def test_coarsened_corpus(module):
         assert nvidia.refusal(program(texts), "sm_90a") == ""
 
 
+def _product(config: CoopmatConfig) -> str:
+    """A kernel that loads, fills, multiplies and stores, with operands in both layouts."""
+    given = Config(
+        config.m, config.n, config.k, *(getattr(config, use).value for use in ("a", "b", "c")),
+        config.result.value,
+    )  # fmt: skip
+    a, b, c = operands(given, (1, 1, 1), "random")
+    kernel = products(given, *LAYOUTS).ir(a, b, c, c, config.k)
+    return cfamily.emit(optimise(kernel, TARGET), DIALECT).text
+
+
+def _matrices(capability: int, everything: bool) -> list[str]:
+    """Texts of all configurations, or of one for each instruction."""
+    listed = configurations(capability)
+    if not everything:
+        listed = tuple({instruction_for(config): config for config in listed}.values())
+    return [_product(config) for config in listed]
+
+
+@pytest.mark.parametrize("target", nvidia.TARGETS)
+def test_matrices(target, everything):
+    """Every instruction compiles where it is listed."""
+    capability = int(re.sub(r"\D", "", target))
+    assert nvidia.refusal(program(_matrices(capability, everything)), target) == ""
+
+
+def test_matrices_that_a_target_has_not():
+    """The compiler minds: bfloat16 is not of compute capability 7.5, nor is a wrong shape of any."""
+    newer = CoopmatConfig(16, 8, 16, *(Scalar.BFLOAT16,) * 2, *(Scalar.FLOAT32,) * 2)
+    text = _product(newer)
+    assert nvidia.refusal(text, "sm_80") == ""
+    assert nvidia.refusal(text.replace("m16n8k16.row", "m16n8k15.row"), "sm_80") != ""
+
+
+@needs_nvrtc
+def test_fragments_are_registers():
+    """No fragment lies in memory, and there is an instruction for each 16 by 8 of the result."""
+    config = CoopmatConfig(32, 32, 16, *(Scalar.FLOAT16,) * 2, *(Scalar.FLOAT32,) * 2)
+    code = nvidia.ptx(_product(config))
+    assert code.count("mma.sync.aligned.m16n8k16") == 8
+    assert ".local" not in code
+
+
 def test_a_wrong_text_is_refused():
     """The compiler is asked: a name that no header has is an error, and so is a missing word."""
     text = text_of(_SAXPY, DIALECT, TARGET)
@@ -51,7 +102,6 @@ def test_nvcc():
     assert "__kernel__" in nvidia.by_nvcc(text_of(_SAXPY, heads, TARGET), "sm_90a")
 
 
-needs_nvrtc = pytest.mark.skipif(nvidia.nvrtc() is None, reason="there is no NVRTC")
 _OVERLAP = """
 extern "C" __global__ void sarek_kernel(int *a, {other} *b, int *out) {{
     a[0] = 1;

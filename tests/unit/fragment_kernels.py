@@ -222,3 +222,19 @@ def bytes_of(saturating: bool, k: int = 8) -> list[Config]:
         result = "uint32" if a == b == "uint8" else "int32"
         made.append(Config(8, 8, k, a, b, result, result, saturating))
     return made
+
+
+# Shapes of devices whose fragments are larger: one of each instruction, and composed ones.
+LARGER_INTEGERS = [
+    *bytes_of(False, 16),
+    Config(16, 8, 16, "int8", "uint8", "int32", "int32"),
+    Config(16, 8, 32, "uint8", "int8", "int32", "int32"),
+    Config(32, 32, 32, "int8", "int8", "int32", "int32"),
+]
+LARGER_FLOATS = [
+    Config(16, 8, 8, "float16", "float16", "float32", "float32"),
+    Config(16, 16, 16, "float16", "float16", "float32", "float32"),
+    Config(16, 16, 16, "float16", "float16", "float16", "float16"),
+    Config(32, 8, 16, "bfloat16", "bfloat16", "float32", "float32"),
+    Config(16, 8, 8, "float64", "float64", "float64", "float64"),
+]
