@@ -18,6 +18,7 @@ from tests.kernels import elementwise, memory
 from tests.kernels.case import Launch
 from tests.toolchains import shim
 from tests.toolchains.shim import driver as shim_driver
+from tests.unit.fragment_kernels import Config, once, operands, reference
 
 pytestmark = pytest.mark.skipif(bool(shim.why_not()), reason=shim.why_not() or "present")
 CUDA = "shim:cuda"
@@ -157,3 +158,43 @@ def test_what_a_shim_runs_is_declared():
     assert is_wanted("test_arrays", [CUDA, np.float32(1), "native"])
     assert is_wanted("test_corpus", ["shim:hip", 3])
     assert not is_wanted("test_arrays", [3, "shim:metal"])
+
+
+@pytest.mark.parametrize("offset", [1, 2, 8])
+@pytest.mark.parametrize("half", ["float16", "int8"])
+def test_fragments_of_parts_of_arrays(half, offset):
+    """A matrix that begins at any element, so where no access of a whole word may be."""
+    result = "float32" if half == "float16" else "int32"
+    config = Config(16, 8, 16, half, half, result, result)
+    matrices = [np.rint(each * 4).astype(each.dtype) for each in operands(config, (1, 1, 1), "x")]
+    apart = []
+    for matrix in matrices:
+        memory = np.zeros(matrix.size + offset, matrix.dtype)
+        apart.append(memory[offset:].reshape(matrix.shape))
+        apart[-1][...] = matrix
+    out = np.zeros(config.m * config.n + 2 * offset, result)
+    part = out[offset : offset + config.m * config.n].reshape(config.m, config.n)
+    run(CUDA, once(config), Launch(1, 32, (*apart, part), ()))
+    assert np.array_equal(part, reference(config, *matrices))
+    assert not out[:offset].any()
+    assert not out[offset + part.size :].any()
+
+
+def test_a_wrong_lane_of_a_fragment_is_found(changed):
+    """The lanes' own places are run: with another order of them the product is another."""
+    config = Config(16, 8, 16, "int8", "int8", "int32", "int32")
+    a, b, c = operands(config, (1, 1, 1), "random")
+
+    def product():
+        out = np.zeros_like(c)
+        run(CUDA, once(config), Launch(1, 32, (a, b, c, out), ()))
+        return out
+
+    assert np.array_equal(product(), reference(config, a, b, c))
+    for right, wrong in (("lane / 4 *", "lane % 8 *"), ("8 * line", "4 * line")):
+        words = {
+            name: tuple(text.replace(right, wrong) for text in texts)
+            for name, texts in shim.LANGUAGES[CUDA].dialect.word_prologue.items()
+        }
+        changed(word_prologue=words)
+        assert not np.array_equal(product(), reference(config, a, b, c))
