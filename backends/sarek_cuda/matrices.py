@@ -373,12 +373,12 @@ class CudaMatrices:
         return f"matrix_fill<{count}, {type}>({name}, {value})"
 
     def load(
-        self, name: str, fragment: Fragment, place: str, stride: str, column_major: bool
+        self, name: str, fragment: Fragment, space: str, place: str, stride: str, column_major: bool
     ) -> str:
         return _move("load", "const ", name, fragment, place, _steps(fragment, stride, column_major))
 
     def store(
-        self, name: str, fragment: Fragment, place: str, stride: str, column_major: bool
+        self, name: str, fragment: Fragment, space: str, place: str, stride: str, column_major: bool
     ) -> str:
         return _move("store", "", name, fragment, place, _steps(fragment, stride, column_major))
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sarek_hip.matrices import DEFINITIONS_BY_WORD, MATRICES
 from sarek_numba.codegen.cudalike import CUDALIKE, DEFINITIONS, HEAD
 from sarek_numba.codegen.dialect import Dialect, WarpSpelling
 from sarek_numba.codegen.target import GPU_COARSENING, Target
@@ -58,8 +59,9 @@ DIALECT = replace(
     prologue=(_EXACT,),
     functions={**CUDALIKE.functions, _SQUARE_ROOT: "exact_root({0})"},
     aliasing="typedef {type} {name} __attribute__((may_alias));",
-    word_prologue={name: (text,) for name, text in _DEFINITIONS.items()},
-    reserved=CUDALIKE.reserved | frozenset(_DEFINITIONS),
+    word_prologue={name: (text,) for name, text in _DEFINITIONS.items()} | DEFINITIONS_BY_WORD,
+    reserved=CUDALIKE.reserved | frozenset(_DEFINITIONS) | frozenset(DEFINITIONS_BY_WORD),
+    matrices=MATRICES,
     warp=WarpSpelling(
         lane="warp_lane()",
         shuffle="__shfl({0}, {1})",

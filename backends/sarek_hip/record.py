@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from sarek_hip.dialect import DIALECT
 from sarek_hip.driver import Api, shown
-from sarek_numba.capability import DeviceRecord, Limits, Residency
+from sarek_hip.matrices import SOURCE, configurations
+from sarek_numba.capability import (
+    Capability,
+    CapabilityKind,
+    DeviceRecord,
+    Fact,
+    Limits,
+    Residency,
+    Verdict,
+)
 from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.cudalike.facts import Evidence, facts
 
+MATRICES = Fact(Verdict.AVAILABLE, CapabilityKind.STRUCTURAL, SOURCE)
 # Bytes of a thread: what a wave of 64 may have (LLVM, GCNSubtarget::getMaxWaveScratchSize: 13 bits
 # of 1 KiB up to gfx10; later ones have more), by its threads.
 LOCAL_BYTES = ((1 << 13) - 1) * 1024 // 64
@@ -105,5 +115,6 @@ def record_of(api: Api, device: int, name: str) -> DeviceRecord:
             ),
             threads_per_axis=THREADS_PER_AXIS,
         ),
-        facts=facts(DIALECT, _EVIDENCE),
+        facts=facts(DIALECT, _EVIDENCE) | {Capability("coopmat"): MATRICES},
+        coopmat=configurations(architecture),
     )

@@ -2,7 +2,8 @@
 
 In: operations of verified, legalised IR. Out: a declaration of what a thread holds, or a call of a
 function that the dialect's `Matrices` names; the program defines it as it does any other function
-of a dialect (`Dialect.word_prologue`). A place is a pointer to the fragment's first component.
+of a dialect (`Dialect.word_prologue`). A place is a pointer to the fragment's first component, in
+memory that the language calls by `space`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from sarek_numba.ir.nodes import (
     Coopmat,
     CoopmatConfig,
     Fragment,
+    Var,
 )
+from sarek_numba.ir.types import Array, MemSpace
 
 if TYPE_CHECKING:
     from sarek_numba.codegen.statements import Statements
@@ -35,12 +38,12 @@ class Matrices(Protocol):
         """Give all components a value; that of a half is its bits."""
 
     def load(
-        self, name: str, fragment: Fragment, place: str, stride: str, column_major: bool
+        self, name: str, fragment: Fragment, space: str, place: str, stride: str, column_major: bool
     ) -> str:
         """Fill a fragment from memory."""
 
     def store(
-        self, name: str, fragment: Fragment, place: str, stride: str, column_major: bool
+        self, name: str, fragment: Fragment, space: str, place: str, stride: str, column_major: bool
     ) -> str:
         """Write a fragment to memory."""
 
@@ -62,15 +65,18 @@ def print_matrix(printer: Statements, stmt: Coopmat) -> None:
             text = spelling.fill(names[name], fragment, printer.value(value))
             printer.line(f"{text};")
         case CMLoad(target=name, fragment=fragment, source=array) as op:
-            place = f"{printer.names[array.id]} + ({printer.index(op.index)})"
-            stride = printer.index(op.stride)
-            text = spelling.load(names[name], fragment, place, stride, op.column_major)
-            printer.line(f"{text};")
+            given = _place(printer, array, op)
+            printer.line(f"{spelling.load(names[name], fragment, *given, op.column_major)};")
         case CMStore(source=name, fragment=fragment, target=array) as op:
-            place = f"{printer.names[array.id]} + ({printer.index(op.index)})"
-            stride = printer.index(op.stride)
-            text = spelling.store(names[name], fragment, place, stride, op.column_major)
-            printer.line(f"{text};")
+            given = _place(printer, array, op)
+            printer.line(f"{spelling.store(names[name], fragment, *given, op.column_major)};")
         case CMMulAdd(target=target, a=a, b=b, c=c, config=config):
-            given = (names[each] for each in (target, a, b, c))
-            printer.line(f"{spelling.multiply_add(config, *given)};")
+            held = (names[each] for each in (target, a, b, c))
+            printer.line(f"{spelling.multiply_add(config, *held)};")
+
+
+def _place(printer: Statements, array: Var, op: CMLoad | CMStore) -> tuple[str, str, str]:
+    """Space, pointer and stride."""
+    space = array.type.space if isinstance(array.type, Array) else MemSpace.GLOBAL
+    place = f"{printer.names[array.id]} + ({printer.index(op.index)})"
+    return printer.dialect.pointer_space[space], place, printer.index(op.stride)

@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 from sarek_cuda import dialect as cuda
 from sarek_cuda import matrices as cuda_matrices
 from sarek_hip import dialect as hip
+from sarek_hip import matrices as hip_matrices
 from sarek_metal import dialect as msl
 from sarek_numba.capability import (
     Capability,
@@ -134,10 +135,17 @@ LANGUAGES = {
         hip.DIALECT,
         hip.TARGET,
         "hip.h",
-        r"__(syncthreads|shfl)\(|warp_meeting\(",
+        r"__(syncthreads|shfl)\(|warp_meeting\(|matrix_multiply_add<",
         (32, 64),
         _as_cpp,
         _packer,
+        matrices=tuple(
+            dict.fromkeys(
+                config
+                for architecture in ("gfx1100", "gfx942")
+                for config in hip_matrices.configurations(architecture)
+            )
+        ),
     ),
     # as a device that nobody measured: division, roots and fma are computed on the bits
     "shim:metal": Language(

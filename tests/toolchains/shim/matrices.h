@@ -13,6 +13,9 @@ struct f64 {
     static const int parts = 1;
 };
 struct f32 {
+    typedef double Number;
+    static const int parts = 1;
+    static double of(unsigned int word, int) { return __builtin_bit_cast(float, word); }
     static float rounded(double sum) { return (float)sum; }
 };
 struct s32 {
@@ -131,5 +134,41 @@ void multiply_add(Sum *d, const Word *a, const Word *b) {
             Held<Sums>::set(d, 2 * line + column, sum);
         }
 }
+
+// What lanes hold of AMD's matrices: those of gfx11, of gfx12, and of gfx9 whose waves have 64.
+#ifdef WARP_WIDTH
+#if WARP_WIDTH == 64
+enum { parts = 4, sums = 4, row = 1, rows = 4 };
+#elif defined(LAYOUT_GFX12)
+enum { parts = 2, sums = 8, row = 1, rows = 8 };
+#else
+enum { parts = 1, sums = 8, row = 2, rows = 1 };
+#endif
+
+// d += a @ b of 16 by 16 sums.
+template <int k, typename A, typename B, typename Sums, typename Sum>
+void multiply_add_16(Sum *d, const unsigned int *a, const unsigned int *b) {
+    const int words = k / A::parts / parts, run = k / parts;
+    unsigned int place = thread.x + block_size.x * (thread.y + block_size.y * thread.z);
+    unsigned int lane = place % WARP_WIDTH, column = lane % 16;
+    unsigned int left[16][parts][words], right[parts][words];
+    for (int part = 0; part < parts; part++)
+        for (int word = 0; word < words; word++) {
+            for (int line = 0; line < 16; line++)
+                left[line][part][word] = exchange(a[word], line + 16 * part);
+            right[part][word] = exchange(b[word], column + 16 * part);
+        }
+    for (int i = 0; i < sums; i++) {
+        int line = i * row + lane / 16 * rows;
+        auto sum = Held<Sums>::get(d, i);
+        for (int step = 0; step < k; step++) {
+            int part = step / run, at = step % run;
+            sum += A::of(left[line][part][at / A::parts], at % A::parts) *
+                   B::of(right[part][at / B::parts], at % B::parts);
+        }
+        Held<Sums>::set(d, i, sum);
+    }
+}
+#endif
 
 }  // namespace machine
