@@ -101,8 +101,10 @@ _SHAPES: Mapping[Scalar, tuple[tuple[int, int, int], ...]] = {
     ),
     **dict.fromkeys(
         _BYTES,
-        ((8, 8, 16), (16, 8, 16), (16, 8, 32), (16, 16, 16), (16, 16, 32), (32, 8, 16), (8, 32, 16))
-        + ((32, 32, 32),),
+        (
+            *((8, 8, 16), (16, 8, 16), (16, 8, 32), (16, 16, 16), (16, 16, 32)),
+            *((32, 8, 16), (8, 32, 16), (32, 32, 32)),
+        ),
     ),
     Scalar.FLOAT64: ((8, 8, 4), (16, 8, 8), (16, 16, 8)),
 }
@@ -375,7 +377,9 @@ class CudaMatrices:
     def load(
         self, name: str, fragment: Fragment, space: str, place: str, stride: str, column_major: bool
     ) -> str:
-        return _move("load", "const ", name, fragment, place, _steps(fragment, stride, column_major))
+        return _move(
+            "load", "const ", name, fragment, place, _steps(fragment, stride, column_major)
+        )
 
     def store(
         self, name: str, fragment: Fragment, space: str, place: str, stride: str, column_major: bool

@@ -53,7 +53,10 @@ class Product:
 
 _WAVE32, _WAVE64 = ("gfx11", "gfx12"), ("gfx90a", "gfx94", "gfx95")
 PRODUCTS = (
-    *(Product(16, half, half, Scalar.FLOAT32, _WAVE32 + _WAVE64) for half in (Scalar.FLOAT16, Scalar.BFLOAT16)),
+    *(
+        Product(16, half, half, Scalar.FLOAT32, _WAVE32 + _WAVE64)
+        for half in (Scalar.FLOAT16, Scalar.BFLOAT16)
+    ),
     *(Product(16, a, b, Scalar.INT32, _WAVE32) for a, b in product(_BYTES, repeat=2)),
     *(
         Product(32, a, b, Scalar.INT32, _WAVE32 + _WAVE64 if a is b is Scalar.INT8 else _WAVE32)
@@ -266,7 +269,9 @@ def _calls(each: Product) -> dict[str, str]:
         case _ if each.b is Scalar.UINT8 or each.a is Scalar.UINT8:
             return _two_smaller(each)
         case _:
-            twice = _call(f"{mfma}i32_16x16x16i8", "int", 2, sums, "left.x, right.x, total, 0, 0, 0")
+            twice = _call(
+                f"{mfma}i32_16x16x16i8", "int", 2, sums, "left.x, right.x, total, 0, 0, 0"
+            )
             again = f"{mfma}i32_16x16x16i8(left.y, right.y, total, 0, 0, 0);"
             last = "        __builtin_memcpy(d, &total"
             return _two_smaller(each) | {
@@ -368,7 +373,9 @@ class HipMatrices:
     def load(
         self, name: str, fragment: Fragment, space: str, place: str, stride: str, column_major: bool
     ) -> str:
-        return _move("load", "const ", name, fragment, place, _steps(fragment, stride, column_major))
+        return _move(
+            "load", "const ", name, fragment, place, _steps(fragment, stride, column_major)
+        )
 
     def store(
         self, name: str, fragment: Fragment, space: str, place: str, stride: str, column_major: bool

@@ -150,7 +150,8 @@ def _tile(c: Context, op: CMLoad | CMStore, width: int, site: int) -> Step:
 
 
 def _element(array: Var) -> Scalar:
-    assert isinstance(array.type, Vec | Array) and isinstance(array.type.element, Scalar)
+    assert isinstance(array.type, Vec | Array)
+    assert isinstance(array.type.element, Scalar)
     return array.type.element
 
 

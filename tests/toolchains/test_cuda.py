@@ -70,7 +70,7 @@ def test_matrices(target, everything):
 
 
 def test_matrices_that_a_target_has_not():
-    """The compiler minds: bfloat16 is not of compute capability 7.5, nor is a wrong shape of any."""
+    """The compiler minds: bfloat16 is not of compute capability 7.5."""
     newer = CoopmatConfig(16, 8, 16, *(Scalar.BFLOAT16,) * 2, *(Scalar.FLOAT32,) * 2)
     text = _product(newer)
     assert nvidia.refusal(text, "sm_80") == ""
