@@ -35,10 +35,8 @@ SOURCE = "PTX ISA, warp-level matrix instructions, mma.sync: shapes, types and t
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One `mma.sync`. `since` is the compute capability that has it.
-
-    `smaller` makes the same where that is missing, at and above `before`: its rows and inner
-    dimension are 1 / `split` of this one's.
+    """One `mma.sync`. `since` is the compute capability that has it, `smaller` the rows and the
+    inner dimension of those that make the same before, from 7.5 on.
     """
 
     m: int
@@ -47,7 +45,7 @@ class Instruction:
     b: Scalar
     sums: Scalar
     since: int
-    smaller: tuple[int, int] | None = None  # the m and k of those that it is made of otherwise
+    smaller: tuple[int, int] | None = None
 
     n = 8
 
@@ -282,8 +280,10 @@ def definition(instruction: Instruction) -> str:
     operand, word = ("double", "d") if instruction.a is Scalar.FLOAT64 else ("unsigned int", "r")
     lines, steps = instruction.m // LINES, instruction.k // piece(instruction.a)
     code = _assembly(instruction, letter, word, (lines * held, lines * steps, steps))
-    parts = [f"#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= {10 * instruction.since}", code]
-    if instruction.smaller is not None:
+    if instruction.smaller is None:
+        parts = ["#if defined(__CUDA_ARCH__)", code]
+    else:
+        parts = [f"#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= {10 * instruction.since}", code]
         parts += ["#elif defined(__CUDA_ARCH__)", _composed(instruction, lines, steps, held)]
     names = (_SHORT[each] for each in (instruction.a, instruction.b, instruction.sums))
     tags = ", ".join(f"machine::{each}" for each in names)

@@ -77,21 +77,21 @@ class Config:
 
 
 def _component(name: str, given: Any) -> str:
-    """The name of a component's type."""
+    """The name of a component's type. Raises TypeError."""
+    from sarek_numba.ir.matrices import COMPONENTS  # here, as in `Config.configuration`
+
     if isinstance(given, str) and given == "bfloat16":
         import ml_dtypes  # noqa: F401 - tells NumPy of the type
     try:
         found = given.dtype.name if isinstance(given, DType) else np.dtype(given).name
     except TypeError:
         found = repr(given)
-    if found not in COMPONENTS:
+    names = tuple(each.value for each in COMPONENTS)
+    if found not in names:
         raise TypeError(
-            f"{name} of sarek.coopmat.Config is {found}; components are {', '.join(COMPONENTS)}"
+            f"{name} of sarek.coopmat.Config is {found}; components are {', '.join(names)}"
         )
     return str(found)
-
-
-COMPONENTS = tuple("int8 uint8 int16 uint16 int32 uint32 float16 bfloat16 float32 float64".split())
 
 
 class Matrices:

@@ -48,9 +48,9 @@ def run(place: Place, config: Config, a, b, c):
 def exceeds(config: Config, a, b, c, found, sums: str = "float32") -> float:
     """The largest error as a multiple of what `docs/language.md` allows, against the exact sum.
 
-    k * 2^-24 * (sum of |a b| + |c|), for k = 16 so 9.5368e-07 of it; and of a result that is a
-    half, half a unit of its last place besides. Where `sums` are halves, their own 2^-11 or 2^-8,
-    k + 1 times, as products are rounded too.
+    k * 2^-24 * (sum of |a b| + |c|), for k = 16 so 9.5368e-07 of it; and of a result that alone
+    is a half, half a unit of its last place besides. Where `sums` are halves, (k + 1) * 2^-11 or
+    2^-8 of it, and nothing else.
     """
     factor = Fraction(config.k, 1 << 24)
     if sums in HALVES:
@@ -63,7 +63,7 @@ def exceeds(config: Config, a, b, c, found, sums: str = "float32") -> float:
         terms.append(Fraction(float(c[i, j])))
         exactly = sum(terms)
         allowed = factor * sum(map(abs, terms))
-        if config.result in HALVES:
+        if config.result in HALVES and sums not in HALVES:
             allowed += half_unit(config.result, exactly, allowed)
         error = abs(Fraction(float(found[i, j])) - exactly)
         largest = max(largest, float(error / allowed) if allowed else float(error > 0))

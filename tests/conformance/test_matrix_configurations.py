@@ -11,7 +11,7 @@ import pytest
 import sarek_numba as sarek
 from sarek_numba.ir.nodes import CoopmatConfig
 from tests.executors import EMULATION, device_of, executors
-from tests.unit.fragment_kernels import LAYOUTS, Config, Place, reference
+from tests.unit.fragment_kernels import LAYOUTS, Config, Place, as_written, reference
 
 BORDER = 16  # elements around each operand, so that the places of all rows stay aligned
 
@@ -20,12 +20,6 @@ def listed(executor: str) -> tuple[CoopmatConfig, ...]:
     """The configurations that an executor enumerates; none of one that goes by a rule."""
     found = None if executor == EMULATION else device_of(executor).record.coopmat
     return found if isinstance(found, tuple) else ()
-
-
-def as_written(config: CoopmatConfig) -> Config:
-    """A configuration of the IR as a user gives it."""
-    types = (each.value for each in (config.a, config.b, config.c, config.result))
-    return Config(config.m, config.n, config.k, *types, config.saturating, config.scope)
 
 
 LISTING = [executor for executor in executors() if listed(executor)]

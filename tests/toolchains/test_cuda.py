@@ -18,7 +18,7 @@ from tests.kernels import elementwise
 from tests.kernels.corpus import MODULES
 from tests.toolchains import nvidia
 from tests.toolchains.corpus import program, text_of
-from tests.unit.fragment_kernels import LAYOUTS, Config, operands, products
+from tests.unit.fragment_kernels import LAYOUTS, as_written, operands, products
 
 pytestmark = pytest.mark.skipif(bool(nvidia.why_not()), reason=nvidia.why_not() or "present")
 needs_nvrtc = pytest.mark.skipif(nvidia.nvrtc() is None, reason="there is no NVRTC")
@@ -45,10 +45,7 @@ def test_coarsened_corpus(module):
 
 def _product(config: CoopmatConfig) -> str:
     """A kernel that loads, fills, multiplies and stores, with operands in both layouts."""
-    given = Config(
-        config.m, config.n, config.k, *(getattr(config, use).value for use in ("a", "b", "c")),
-        config.result.value,
-    )  # fmt: skip
+    given = as_written(config)
     a, b, c = operands(given, (1, 1, 1), "random")
     kernel = products(given, *LAYOUTS).ir(a, b, c, c, config.k)
     return cfamily.emit(optimise(kernel, TARGET), DIALECT).text
@@ -70,11 +67,16 @@ def test_matrices(target, everything):
 
 
 def test_matrices_that_a_target_has_not():
-    """The compiler minds: bfloat16 is not of compute capability 7.5."""
-    newer = CoopmatConfig(16, 8, 16, *(Scalar.BFLOAT16,) * 2, *(Scalar.FLOAT32,) * 2)
-    text = _product(newer)
-    assert nvidia.refusal(text, "sm_80") == ""
-    assert nvidia.refusal(text.replace("m16n8k16.row", "m16n8k15.row"), "sm_80") != ""
+    """What is listed from 8.0 on, the compiler refuses for 7.5; a wrong shape it refuses always."""
+    older = {(each.a, each.b, each.result) for each in configurations(75)}
+    newer = [each for each in configurations(80) if (each.a, each.b, each.result) not in older]
+    assert {each.a for each in newer} == {Scalar.BFLOAT16, Scalar.FLOAT64}
+    for config in {instruction_for(each): each for each in newer}.values():
+        text = _product(config)
+        assert nvidia.refusal(text, "sm_80") == ""
+        assert "sm_80 or higher" in nvidia.refusal(text, "sm_75")
+        wrong = text.replace(f"n8k{instruction_for(config).k}.row", "n8k15.row")
+        assert nvidia.refusal(wrong, "sm_80") != ""
 
 
 @needs_nvrtc

@@ -13,6 +13,7 @@ import sarek_numba as sarek
 from sarek_numba.capability import Capability, Verdict, fact_of
 from sarek_numba.errors import CapabilityError
 from sarek_numba.execute import simulated_warp_width
+from sarek_numba.ir.nodes import CoopmatConfig
 from sarek_numba.ir.semantics import half_of
 from sarek_numba.ir.types import Scalar
 from tests.executors import EMULATION, device_of, executors
@@ -20,6 +21,12 @@ from tests.executors import EMULATION, device_of, executors
 Config = sarek.coopmat.Config
 _WITHOUT: set[str] = set()  # executors seen to refuse every kernel of cooperative matrices
 LAYOUTS = ("row_major", "column_major")
+
+
+def as_written(config: CoopmatConfig) -> Config:
+    """A configuration of the IR as a user gives it."""
+    types = (each.value for each in (config.a, config.b, config.c, config.result))
+    return Config(config.m, config.n, config.k, *types, config.saturating, config.scope)
 
 
 def products(config: Config, a_layout: str = LAYOUTS[0], b_layout: str = LAYOUTS[0]) -> Any:
