@@ -118,7 +118,7 @@ class Jitted:
             raise ArgumentCountError(f"function '{self.__name__}': {error}") from None
         bound.apply_defaults()
         if recorders.current.get() is not None or not settings.jit():
-            return self.__wrapped__(*bound.args, **bound.kwargs)
+            return self._called(bound)
         leaves = leaves_of(self.__name__, bound.arguments, self.variables)
         self._check_apart(leaves)
         around, kept = self._surroundings()
@@ -130,13 +130,21 @@ class Jitted:
                 self._entries.move_to_end(key)
                 if entry.graph is not None or self._capture(entry, leaves, bound):
                     return self._replay(entry, leaves)
-                return self.__wrapped__(*bound.args, **bound.kwargs)
+                return self._called(bound)
         return self._run(key, (*kept, *leaves.kept, target), bound)
 
     # --- the three kinds of calls -----------------------------------------------------------------
 
+    def _called(self, bound: inspect.BoundArguments) -> Any:
+        """What the function gives, with vectors where it would be captured with vectors."""
+        token = recorders.keeps_vectors.set(True)
+        try:
+            return self.__wrapped__(*bound.args, **bound.kwargs)
+        finally:
+            recorders.keeps_vectors.reset(token)
+
     def _run(self, key: Any, kept: tuple[Any, ...], bound: inspect.BoundArguments) -> Any:
-        returned = self.__wrapped__(*bound.args, **bound.kwargs)
+        returned = self._called(bound)
         self._found(returned)
         with self._lock:
             self._entries.setdefault(key, _Entry(kept))

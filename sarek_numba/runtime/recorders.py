@@ -48,6 +48,15 @@ class Recorder(Protocol):
 current: ContextVar[Recorder | None] = ContextVar("sarek_recorder", default=None)
 
 
+keeps_vectors: ContextVar[bool] = ContextVar("sarek_keeps_vectors", default=False)
+"""Whether a function runs that is to be taken down later: `stdlib` gives vectors, as then."""
+
+
+def gives_vectors() -> bool:
+    """Whether algorithms take vectors as they are and give vectors, whose elements nobody reads."""
+    return current.get() is not None or keeps_vectors.get()
+
+
 def refuse(what: str, hint: str) -> None:
     """Raise GraphError where a recorder cannot take down what is about to be done."""
     if current.get() is not None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
 
-from sarek_numba.errors import ArgumentTypeError, InvalidArgument
+from sarek_numba.errors import ArgumentTypeError, GraphError, InvalidArgument
+from sarek_numba.runtime import recorders
 from sarek_numba.runtime.hosted import array_on_host
 from sarek_numba.runtime.registry import Device
+from sarek_numba.runtime.vector import Vector, empty_vector, vector_of
+from sarek_numba.vectors import full
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Where: TypeAlias = str | Device | None
@@ -30,9 +33,14 @@ def check_array(
     dtypes: tuple[np.dtype[Any], ...] = ELEMENTS,
     ndim: int | None = 1,
 ) -> Array:
-    """The array in C order, of a vector what it holds. `ndim` None takes any number of axes."""
-    given = array_on_host(given)
-    if not isinstance(given, np.ndarray):
+    """The array in C order, of a vector what it holds. `ndim` None takes any number of axes.
+
+    Where results are to be vectors it is the vector itself, which has what an array has here.
+    """
+    kept = recorders.gives_vectors()
+    if not (kept and isinstance(given, Vector)):
+        given = array_on_host(given)
+    if not isinstance(given, np.ndarray | Vector):
         raise ArgumentTypeError(
             f"{function}(): '{parameter}' is {_article(type(given).__name__)}, not a NumPy array\n"
             f"  hint: np.asarray({parameter})"
@@ -49,7 +57,44 @@ def check_array(
             f"{function}(): '{parameter}' has shape {given.shape}; it takes an array of {axes}\n"
             f"  hint: {parameter}.ravel() has one axis, {parameter}.reshape(...) as many as given"
         )
+    if isinstance(given, Vector):
+        return cast(Array, given if given._array.flags.c_contiguous else given.copy())
+    if kept and not given.flags.c_contiguous:
+        raise GraphError(
+            f"{function}() is given an array of NumPy inside a capture that is not in C order\n"
+            f"  hint: make a vector of {parameter} before the block"
+        )
     return np.ascontiguousarray(given) if given.ndim else given
+
+
+def room(shape: Any, dtype: Any) -> Array:
+    """Undefined elements for a result: a vector where results are to be vectors."""
+    if recorders.gives_vectors():
+        return cast(Array, empty_vector(shape, dtype))
+    return np.empty(shape, dtype)
+
+
+def filled(shape: Any, value: Any, dtype: Any = None) -> Array:
+    """Equal elements, as `room` has them."""
+    if recorders.gives_vectors():
+        return cast(Array, full(shape, value, dtype))
+    return np.full(shape, value, dtype)
+
+
+def constant(array: Array) -> Array:
+    """An array that stays as it is, for kernels that read it."""
+    return cast(Array, vector_of(array)) if recorders.gives_vectors() else array
+
+
+def refuse_in_graphs(function: str, hint: str) -> None:
+    """Raise GraphError where launches are taken down: those of the function are other ones for
+    other elements.
+    """
+    if recorders.gives_vectors():
+        raise GraphError(
+            f"{function}() is called inside a capture, and what it launches depends on the "
+            f"elements\n  hint: {hint}"
+        )
 
 
 def check_integer(function: str, parameter: str, given: Any, least: int, most: int) -> int:

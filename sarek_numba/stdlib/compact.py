@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 import sarek_numba as sarek
-from sarek_numba.stdlib.arguments import Array, Where, as_bits, check_array, check_length, segments
+from sarek_numba.stdlib.arguments import (
+    Array,
+    Where,
+    as_bits,
+    check_array,
+    check_length,
+    refuse_in_graphs,
+    segments,
+)
 from sarek_numba.stdlib.scan import inclusive_scan
 
 
@@ -40,6 +48,7 @@ def write_kept(out: Any, x: Any, mask: Any, ends: Any, segment: Any) -> None:
 
 def compact(x: Array, mask: Array, *, device: Where = None) -> Array:
     """x[mask]: the elements of x, of shape (n,), where the bools of mask, of shape (n,), hold."""
+    refuse_in_graphs("compact", "call it between graphs")
     given = check_array("compact", "x", x)
     chosen = check_array("compact", "mask", mask, (np.dtype(bool),))
     check_length("compact", "mask", chosen, len(given), "x")

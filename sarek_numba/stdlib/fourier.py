@@ -13,7 +13,7 @@ import numpy as np
 
 import sarek_numba as sarek
 from sarek_numba.errors import InvalidArgument
-from sarek_numba.stdlib.arguments import Array, Where, check_array
+from sarek_numba.stdlib.arguments import Array, Where, check_array, constant, room
 
 THREADS = 128
 _COMPLEX = (np.dtype(np.complex64), np.dtype(np.complex128))
@@ -82,9 +82,9 @@ def _transform(function: str, x: Any, sign: int, device: Where) -> Array:
     if n < 2 or not given.size:
         return source
     source_pairs = source.view(real).reshape(-1, 2)
-    target_pairs = np.empty_like(source_pairs)
+    target_pairs = room(source_pairs.shape, real)
     angle = np.arange(n // 2) * (2 * np.pi / n)
-    factors = np.stack([np.cos(angle), sign * np.sin(angle)], 1).astype(real)
+    factors = constant(np.stack([np.cos(angle), sign * np.sin(angle)], 1).astype(real))
     threads = len(source_pairs) // 2
     blocks = -(-threads // THREADS)
     done = 1

@@ -13,7 +13,14 @@ import numpy as np
 
 import sarek_numba as sarek
 from sarek_numba.errors import InvalidArgument
-from sarek_numba.stdlib.arguments import INTEGERS, Array, Where, check_array, check_integer
+from sarek_numba.stdlib.arguments import (
+    INTEGERS,
+    Array,
+    Where,
+    check_array,
+    check_integer,
+    refuse_in_graphs,
+)
 
 THREADS = 128
 _MOST = 2**31 - 1  # levels are int32
@@ -37,6 +44,7 @@ def bfs(offsets: Array, targets: Array, source: int, *, device: Where = None) ->
     `offsets`, of shape (n + 1,), and `targets`, of shape (m,), are integers: the compressed sparse
     rows of the graph.
     """
+    refuse_in_graphs("bfs", "call it between graphs")
     starts, ends = _checked(offsets, targets)
     count = len(starts) - 1
     root = check_integer("bfs", "source", source, 0, count - 1)

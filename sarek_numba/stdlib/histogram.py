@@ -12,6 +12,7 @@ import numpy as np
 
 import sarek_numba as sarek
 from sarek_numba.errors import ArgumentTypeError, InvalidArgument
+from sarek_numba.runtime import recorders
 from sarek_numba.stdlib.arguments import (
     ELEMENTS,
     HALVES,
@@ -20,6 +21,10 @@ from sarek_numba.stdlib.arguments import (
     accumulator,
     check_array,
     check_integer,
+    constant,
+    filled,
+    refuse_in_graphs,
+    room,
     segments,
 )
 from sarek_numba.stdlib.reduce import reduce_max, reduce_min
@@ -78,6 +83,13 @@ def count_global(counts: Any, x: Any, edges: Any, scale: Any, segment: Any) -> N
             sarek.atomic.add(counts, bin, 1)
 
 
+@sarek.kernel
+def widen(out: Any, counts: Any) -> None:
+    i = sarek.global_idx.x
+    if i < len(out):
+        out[i] = counts[i]
+
+
 def histogram(
     x: Array,
     bins: int = 10,
@@ -102,21 +114,27 @@ def histogram(
     limits = _limits(given, range, device)
     kind = accumulator(given.dtype) if given.dtype in HALVES else given.dtype
     edges = np.histogram_bin_edges(np.empty(0, kind), number_of_bins, limits)
-    counts = np.zeros(number_of_bins, np.int32)
+    counts = filled(number_of_bins, 0, np.int32)
     if len(given):
         number, length = segments(len(given))
         scale = edges.dtype.type(number_of_bins / (float(edges[-1]) - float(edges[0])))
         kernel = count_shared if number_of_bins <= SHARED_BINS else count_global
         kernel.launch(
-            counts, given, edges, scale, length, grid=number, block=THREADS, device=device
+            counts, given, constant(edges), scale, length, grid=number, block=THREADS, device=device
         )
-    return counts.astype(np.int64), edges
+    if not recorders.gives_vectors():
+        return counts.astype(np.int64), edges
+    wide = room(number_of_bins, np.int64)
+    blocks = -(-number_of_bins // THREADS)
+    widen.launch(wide, counts, grid=blocks, block=THREADS, device=device)
+    return wide, edges
 
 
 def _limits(x: Array, range: Any, device: Where) -> tuple[Any, Any]:
     if range is None:
         if not len(x):
             return (0.0, 1.0)
+        refuse_in_graphs("histogram", "give range=(low, high)")
         low, high = reduce_min(x, device=device), reduce_max(x, device=device)
         if x.dtype in HALVES:
             low, high = np.float32(low), np.float32(high)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import sarek_numba as sarek
 from sarek_numba.errors import InvalidArgument
-from sarek_numba.stdlib.arguments import FLOATS, Array, Where, accumulator, as_bits, check_array
+from sarek_numba.stdlib.arguments import (
+    FLOATS,
+    Array,
+    Where,
+    accumulator,
+    as_bits,
+    check_array,
+    room,
+)
 
 TILE = 16
 
@@ -55,7 +61,7 @@ def transpose(a: Array, *, device: Where = None) -> Array:
     """The transpose, of shape (n, m) and in C order, of a matrix of shape (m, n)."""
     given = check_array("transpose", "a", a, ndim=2)
     rows, columns = given.shape
-    out = np.empty((columns, rows), given.dtype)
+    out = room((columns, rows), given.dtype)
     if out.size:
         transpose_tiles.launch(
             as_bits(out), as_bits(given), grid=_tiles(rows, columns), block=(TILE, TILE),
@@ -78,7 +84,7 @@ def matmul(a: Array, b: Array, *, device: Where = None) -> Array:
             f"{left.shape[1]} columns do not meet {right.shape[0]} rows\n"
             "  hint: a has as many columns as b has rows"
         )
-    out = np.empty((left.shape[0], right.shape[1]), accumulator(left.dtype))
+    out = room((left.shape[0], right.shape[1]), accumulator(left.dtype))
     if out.size:
         grid = _tiles(*out.shape)
         multiply_tiles.launch(out, left, right, grid=grid, block=(TILE, TILE), device=device)

@@ -14,8 +14,18 @@ import numpy as np
 
 import sarek_numba as sarek
 from sarek_numba.errors import InvalidArgument
+from sarek_numba.runtime import recorders
 from sarek_numba.stdlib import block
-from sarek_numba.stdlib.arguments import FLOATS, Array, Where, accumulator, check_array, segments
+from sarek_numba.stdlib.arguments import (
+    FLOATS,
+    Array,
+    Where,
+    accumulator,
+    check_array,
+    filled,
+    room,
+    segments,
+)
 
 THREADS = 256
 LANES = 16  # threads on a CPU, where these make one vector
@@ -47,7 +57,7 @@ _KERNELS = {
 def segment_totals(op: str, x: Array, start: np.generic, device: Where) -> Array:
     """The reduction of each segment of x, at the type of `start`; x has one axis."""
     number, length = segments(len(x))
-    parts = np.empty(number, start.dtype)
+    parts = room(number, start.dtype)
     threads = THREADS
     if start.dtype not in FLOATS and sarek.device(device).record.is_cpu:
         threads = LANES  # neighbours in memory; another order of integers gives the same
@@ -91,14 +101,17 @@ def _reduced(op: str, given: Array, device: Where) -> Any:
                 f"reduce_{op}(): 'x' has no elements, so there is no {op}imum\n"
                 "  hint: ask for len(x) first"
             )
-        return dtype.type(op == "prod")
+        result = dtype.type(op == "prod")
+        return filled(1, result) if recorders.gives_vectors() else result
     if extreme and dtype.kind == "b":
-        return np.bool_(_reduced(op, x.view(np.uint8), device))
-    start = x[0] if extreme else identity(op, dtype)
+        found = _reduced(op, x.view(np.uint8), device)
+        return found.view(np.bool_) if recorders.gives_vectors() else np.bool_(found)
+    kept = recorders.gives_vectors()
+    start = x[0] if extreme and not kept else identity(op, dtype)
     parts = segment_totals(op, x, start, device)
     while len(parts) > 1:
         parts = segment_totals(op, parts, start, device)
-    return parts[0]
+    return parts if kept else parts[0]
 
 
 def identity(op: str, dtype: np.dtype[Any]) -> Any:

@@ -21,8 +21,17 @@ import numpy as np
 
 import sarek_numba as sarek
 from sarek_numba import settings
-from sarek_numba.errors import InvalidArgument
-from sarek_numba.stdlib.arguments import Array, Where, accumulator, check_array, segments
+from sarek_numba.errors import GraphError, InvalidArgument
+from sarek_numba.runtime import recorders
+from sarek_numba.stdlib.arguments import (
+    Array,
+    Where,
+    accumulator,
+    check_array,
+    filled,
+    room,
+    segments,
+)
 from sarek_numba.stdlib.reduce import identity, segment_totals
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -141,10 +150,14 @@ def _scanned(name: str, given: Array, op: str, device: Where) -> Array:
         )
     extreme = op in ("min", "max")
     if extreme and x.dtype.kind == "b":
+        if recorders.gives_vectors():
+            raise GraphError(
+                f"{name}() is given bools inside a capture\n  hint: view them as uint8"
+            )
         return _scanned(name, x.view(np.uint8), op, device).astype(bool)
     exclusive = name == "exclusive_scan"
     dtype = x.dtype if extreme else accumulator(x.dtype)
-    out = np.empty(len(x), dtype)
+    out = room(len(x), dtype)
     if not len(x):
         return out
     start = identity(op, dtype)
@@ -155,11 +168,11 @@ def _scanned(name: str, given: Array, op: str, device: Where) -> Array:
         if settings.threads() > 2:
             return _scan_in_a_chain(_CHAINED[op, exclusive], out, x, start)
         number, length = 1, np.uint64(len(x))
-    starts = np.full(1, start)
+    starts = filled(1, start)
     inclusive_kernel, exclusive_kernel = _KERNELS[op]
     if number > 1:
         totals = segment_totals(op, x, start, device)
-        first, starts = starts, np.empty_like(totals)
+        first, starts = starts, room(totals.shape, totals.dtype)
         whole = np.uint64(number)
         exclusive_kernel.launch(starts, totals, first, whole, grid=1, block=1, device=device)
     kernel = exclusive_kernel if exclusive else inclusive_kernel
@@ -169,8 +182,8 @@ def _scanned(name: str, given: Array, op: str, device: Where) -> Array:
 
 def _scan_in_a_chain(kernel: Any, out: Array, x: Array, start: Any) -> Array:
     number = -(-len(x) // _CHAINED_SEGMENT)
-    ends = np.empty(number, out.dtype)
-    ready = np.zeros(number + 1, np.int32)  # blocks begun, and for each segment whether it ended
+    ends = room(number, out.dtype)
+    ready = filled(number + 1, 0, np.int32)  # blocks begun, and for each segment whether it ended
     arguments = (out, x, ends, ready, start, np.uint64(_CHAINED_SEGMENT))
     kernel.launch(*arguments, grid=number, block=1, device="native")
     return out

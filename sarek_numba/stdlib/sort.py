@@ -32,6 +32,7 @@ from sarek_numba.stdlib.arguments import (
     Where,
     check_array,
     check_length,
+    refuse_in_graphs,
     segments,
 )
 from sarek_numba.stdlib.reduce import LANES, THREADS
@@ -312,6 +313,7 @@ def sort_by_key(keys: Array, values: Array, *, device: Where = None) -> tuple[Ar
 
 
 def _checked(function: str, keys: Any) -> Array:
+    refuse_in_graphs(function, "call it between graphs")
     given = check_array(function, "keys", keys, ELEMENTS)
     if len(given) > _MOST:
         raise InvalidArgument(

@@ -340,7 +340,6 @@ READ = "the host reads a vector, whose elements are not computed before the grap
         (lambda x: x.host().__enter__(), f"{READ} inside a capture"),
         (lambda x: x.gather(), f"{READ} inside a capture"),
         (np.from_dlpack, f"{READ} inside a capture"),
-        (sarek.stdlib.reduce_sum, f"{READ} inside a capture"),
         (
             lambda x: x.__setitem__([1, 2], 0),
             "an index array says where a vector is written inside a capture",
