@@ -28,6 +28,8 @@ class Abilities:
     `lanes_run_along`: in the last subgroup of a row, lanes of no thread run along, and round loops.
     `gives_up_loops`: it ends loops after many passes, so modules are watched (`watch`).
     `narrows_wrongly`: its compiler looks wrongly into integers made narrower (`hidden`).
+    `flushes`: types of which the device takes subnormal numbers for zeros here and there
+    (`subnormals`).
     `native`: inexact functions of the extended instruction set GLSL.std.450 that keep the bounds of
     the documentation on this device, as measured.
     """
@@ -44,4 +46,5 @@ class Abilities:
     lanes_run_along: bool = False
     gives_up_loops: bool = False
     narrows_wrongly: bool = False
+    flushes: Set[Scalar] = frozenset()
     native: Set[tuple[str, Scalar]] = frozenset()

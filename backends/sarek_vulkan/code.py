@@ -6,11 +6,12 @@ SPIR-V (a shift by too much, a division by zero) is left as it is here: `operato
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import NamedTuple
 
 from sarek_numba.ir.nodes import constant
-from sarek_numba.ir.types import BOOL, Kind, Scalar
+from sarek_numba.ir.types import BOOL, FLOAT32, Kind, Scalar
+from sarek_vulkan import subnormals
 from sarek_vulkan.opcodes import EXTENDED, GLSL
 from sarek_vulkan.spirv import Instruction, Operand, Section
 from sarek_vulkan.types import UNSIGNED, Types
@@ -47,6 +48,7 @@ class Code:
         self.block = 0
         self.open = False
         self.hide: Callable[[Value], Value] | None = None  # see `hidden`
+        self.flushed: Set[Scalar] = frozenset()  # see `subnormals`
 
     # --- instructions and blocks ---
 
@@ -189,6 +191,12 @@ class Code:
                 type = a.type
             kind = "FOrd" if type.is_float else "S" if signed(type) else "U"
             name = f"Op{kind}{_ORDER[order]}"
+        if type in self.flushed:
+            return subnormals.compare(self, name, a, b)
+        return self.plain_compare(name, a, b)
+
+    def plain_compare(self, name: str, a: Value, b: Value) -> Value:
+        """The device's own comparison, by its instruction."""
         return self.value(name, BOOL, a.id, b.id)
 
     def _biased(self, a: Value) -> Value:
@@ -228,6 +236,16 @@ class Code:
         if a.type.bits == to.bits:
             return Value(a.id, to)
         return self.value("OpSConvert" if signed(a.type) else "OpUConvert", to, a.id)
+
+    def converted(self, a: Value, to: Scalar) -> Value:
+        """A float32 as a float64 or the other way round."""
+        if FLOAT32 in self.flushed:
+            return subnormals.converted(self, a, to)
+        return self.plain_convert(a, to)
+
+    def plain_convert(self, a: Value, to: Scalar) -> Value:
+        """The device's own conversion between floats."""
+        return self.value("OpFConvert", to, a.id)
 
     def narrowed(self, a: Value, to: Scalar) -> Value:
         """`resized`, the result of which no compiler looks into where `hide` says so."""

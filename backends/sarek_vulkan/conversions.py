@@ -33,7 +33,7 @@ def cast(code: Code, value: Value, to: Scalar, library: Library) -> Value:
     if source is BOOL:
         return code.select(value, code.constant(to, 1), code.constant(to, 0))
     if source.is_float and to.is_float:
-        return code.value("OpFConvert", to, value.id)
+        return code.converted(value, to)
     if source.is_float:
         return _saturated(code, value, to)
     if to.is_float:

@@ -35,8 +35,8 @@ def divided(emitter: Expressions, a: Value, b: Value) -> Value:
         # once: S. A. Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30 (1995).
         # A quotient of two numbers of 24 bits lies no nearer than 2^-49 of itself to the middle of
         # two neighbours that it does not hit, so that this holds for subnormal quotients too.
-        wide = [code.value("OpFConvert", Scalar.FLOAT64, x.id) for x in (a, b)]
-        return code.value("OpFConvert", Scalar.FLOAT32, code.arithmetic("div", *wide).id)
+        wide = [code.converted(x, Scalar.FLOAT64) for x in (a, b)]
+        return code.converted(code.arithmetic("div", *wide), Scalar.FLOAT32)
     return functions.own(emitter, "divide", a, b)
 
 
@@ -60,7 +60,7 @@ def _floor(emitter: Expressions, a: Value, b: Value, rest: Value) -> Value:
     quotient = divided(emitter, a, b)
     d = divided(emitter, code.sub(a, rest), b)
     d = code.select(_adjusts(emitter, b, rest), code.sub(d, one), d)
-    whole = code.extended("Floor", type, d)  # the sign of a zero is set below
+    whole = functions.whole(code, "floor", d)  # the sign of a zero is set below
     above = code.compare("gt", code.sub(d, whole), code.constant(type, 0.5))
     whole = code.select(above, code.add(whole, one), whole)
     signed_zero = functions.copysign(code, (zero, quotient))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sarek_numba.errors import CapabilityError
 from sarek_numba.ir.types import BOOL, FLOAT32, Scalar
 from sarek_numba.passes import library
-from sarek_vulkan import operators
+from sarek_vulkan import operators, subnormals
 from sarek_vulkan.code import Code, Value
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def intrinsic(emitter: Expressions, name: str, args: Sequence[Value], type: Scal
         return DIRECT[name](code, args)
     if name in _EXTENDED:
         # the sign of a zero is not promised
-        return copysign(code, (code.extended(_EXTENDED[name], type, *args), args[0]))
+        return copysign(code, (whole(code, name, args[0]), args[0]))
     if name == "reinterpret":
         return code.reinterpreted(args[0], type)
     if name == "sqrt" and operand in abilities.exact_square_root:
@@ -182,6 +182,13 @@ def intrinsic(emitter: Expressions, name: str, args: Sequence[Value], type: Scal
     if (name, operand) in abilities.native and name in NATIVE:
         return code.extended(NATIVE[name], type, *args)
     return own(emitter, name, *args)
+
+
+def whole(code: Code, name: str, a: Value) -> Value:
+    """`floor`, `ceil` or `trunc`; the sign of a zero is left open."""
+    if a.type in code.flushed and name in subnormals.WHOLE:
+        return subnormals.WHOLE[name](code, a)
+    return code.extended(_EXTENDED[name], a.type, a)
 
 
 def own(emitter: Expressions, name: str, *args: Value) -> Value:

@@ -293,6 +293,8 @@ class Program:
         code = Code(self.types, self.kernel.fastmath)
         if self.abilities.narrows_wrongly:
             code.hide = hider(code, self.coordinates)
+        if not self.kernel.fastmath:
+            code.flushed = self.abilities.flushes
         code.start(code.label())
         code.name(function, name)
         return function, Statements(self, code, helpers)

@@ -195,11 +195,12 @@ _NVIDIA = "NVIDIA"
 DIVISION = {_LLVMPIPE: _BOTH}  # types that round correctly, by the name of the driver
 SQUARE_ROOT = {_LLVMPIPE: _BOTH}
 FMA: dict[str, frozenset[Scalar]] = {}
-SUBNORMALS: dict[str, frozenset[Scalar]] = {}  # kept though nothing is promised
+SUBNORMALS = {_NVIDIA: _BOTH}  # kept though nothing is promised, by construction in part
+FLUSHES = {_NVIDIA: frozenset({Scalar.FLOAT32})}  # those that take construction; see `subnormals`
 # of NVIDIA's, CUDA C++ Programming Guide, technical specifications; of other GPUs not more
 _GPU_LOCAL_BYTES = 512 * 1024
 _UNLIMITED_STACK = 2 * 2**20  # of a new thread (glibc)
-WARPS = {_LLVMPIPE}  # drivers whose lanes follow the linear index in the block
+WARPS = {_LLVMPIPE, _NVIDIA}  # drivers whose lanes follow the linear index in the block
 ROWS = {_LLVMPIPE}  # of which those begin another subgroup with each row
 GIVES_UP_LOOPS = {_LLVMPIPE}  # drivers that end loops after 65535 passes of a subgroup
 LANES_RUN_ALONG = {_LLVMPIPE}  # drivers whose subgroups have lanes beyond the end of a row
@@ -224,6 +225,7 @@ def abilities_of(physical: Physical) -> Abilities:
         (AtomicOp.ADD, scalar, space)
         for scalar, (space, place) in product((Scalar.FLOAT32, Scalar.FLOAT64), places.items())
         if physical.has(ATOMIC_FLOAT, f"shader{place}Float{scalar.bits}AtomicAdd")
+        and not (space is MemSpace.GLOBAL and scalar in _of(physical, FLUSHES))
     }
     modes = frozenset(
         (FLOAT_CONTROLS[name], int(name.rpartition("Float")[2])) for name in physical.controls
@@ -245,6 +247,7 @@ def abilities_of(physical: Physical) -> Abilities:
         ),
         gives_up_loops=_driver(physical) in GIVES_UP_LOOPS,
         lanes_run_along=_driver(physical) in LANES_RUN_ALONG,
+        flushes=_of(physical, FLUSHES),
         narrows_wrongly=_driver(physical) in NARROWS_WRONGLY,
     )
 

@@ -31,6 +31,7 @@ class Types:
         self.void = assembler.type("OpTypeVoid")
         self.float_widths: set[int] = set()
         self.zeros: dict[int, int] = {}  # sign bits of the constants that are float zeros, by id
+        self.floats: dict[int, float] = {}  # constants that are floats, by id
 
     def scalar(self, type: Scalar) -> int:
         """The type of a value."""
@@ -101,6 +102,8 @@ class Types:
         found = self._bits(self.scalar(value.type), value.type.bits, value.bits)
         if value.type.is_float and value.bits & ((1 << (value.type.bits - 1)) - 1) == 0:
             self.zeros[found] = value.bits >> (value.type.bits - 1)
+        if value.type in _FLOATS:
+            self.floats[found] = float(value.value)
         return found
 
     def number(self, type: Scalar, number: int) -> int:
