@@ -27,6 +27,7 @@ class Value(NamedTuple):
 
 _ORDER = {"lt": "LessThan", "le": "LessThanEqual", "gt": "GreaterThan", "ge": "GreaterThanEqual"}
 _FLOAT = {"add": "OpFAdd", "sub": "OpFSub", "mul": "OpFMul", "div": "OpFDiv"}
+_SHORT = (Scalar.INT8, Scalar.INT16)  # of which a driver negates wrongly; see `hidden`
 _INTEGER = {"add": "OpIAdd", "sub": "OpISub", "mul": "OpIMul"}
 _BITWISE = {"and": "OpBitwiseAnd", "or": "OpBitwiseOr", "xor": "OpBitwiseXor"}
 _LOGICAL = {"and": "OpLogicalAnd", "or": "OpLogicalOr", "xor": "OpLogicalNotEqual"}
@@ -132,7 +133,7 @@ class Code:
 
     def arithmetic(self, name: str, a: Value, b: Value) -> Value:
         """`add`, `sub`, `mul`, and `div` of floats."""
-        if a.type is Scalar.INT16 and name == "sub" and self.hide is not None:
+        if a.type in _SHORT and name == "sub" and self.hide is not None:
             wide = (self.resized(each, Scalar.INT32) for each in (a, b))
             return self.narrowed(self.arithmetic(name, *wide), a.type)
         if not a.type.is_float:
@@ -224,7 +225,7 @@ class Code:
         return self.value("OpLogicalNot" if a.type is BOOL else "OpNot", a.type, a.id)
 
     def negate(self, a: Value) -> Value:
-        if a.type is Scalar.INT16 and self.hide is not None:
+        if a.type in _SHORT and self.hide is not None:
             return self.narrowed(self.negate(self.resized(a, Scalar.INT32)), a.type)
         return self.value("OpFNegate" if a.type.is_float else "OpSNegate", a.type, a.id)
 
@@ -252,7 +253,7 @@ class Code:
         if self.hide is not None and to.bits < a.type.bits:
             if to.bits == 32:
                 return self.hide(self.resized(a, to))
-            if to is Scalar.INT16:
+            if to in _SHORT:
                 return self.resized(self.hide(self.resized(a, Scalar.INT32)), to)
         return self.resized(a, to)
 

@@ -24,6 +24,8 @@ _P12 = "VkPhysicalDeviceVulkan12Properties"
 _PSIZE = "VkPhysicalDeviceSubgroupSizeControlProperties"
 _PMATRIX = "VkPhysicalDeviceCooperativeMatrixPropertiesKHR"
 _PHOST = "VkPhysicalDeviceExternalMemoryHostPropertiesEXT"
+_PRESIDENT = "VkPhysicalDeviceShaderSMBuiltinsPropertiesNV"
+RESIDENT_EXTENSION = "VK_NV_shader_sm_builtins"
 HOST_MEMORY = "VK_EXT_external_memory_host"
 BUDGET = "VK_EXT_memory_budget"
 SIZE_CONTROL_EXTENSION = "VK_EXT_subgroup_size_control"
@@ -78,6 +80,7 @@ class Physical:
     heaps: tuple[int, ...]
     family: Family | None
     matrices: tuple[CoopmatConfig, ...]  # of cooperative matrices, as it lists them
+    subgroups_at_once: int | None = None  # that all its processors hold, where it says so
 
     @property
     def is_cpu(self) -> bool:
@@ -165,6 +168,10 @@ def physical(handle: Any) -> Physical:
             if any(f.structure == COOPERATIVE_MATRIX for f in features)
             else ()
         ),
+        subgroups_at_once=(
+            int(more[_PRESIDENT].shaderSMCount) * int(more[_PRESIDENT].shaderWarpsPerSM)
+            if _PRESIDENT in more else None
+        ),
     )  # fmt: skip
 
 
@@ -187,6 +194,7 @@ def _properties(handle: Any, extensions: frozenset[str]) -> dict[str, Any]:
     names = [_P11, _P12]
     names += [_PSIZE] if SIZE_CONTROL_EXTENSION in extensions else []
     names += [_PHOST] if HOST_MEMORY in extensions else []
+    names += [_PRESIDENT] if RESIDENT_EXTENSION in extensions else []
     names += [_PMATRIX] if matrices.EXTENSION in extensions else []
     chain = driver.chained(["VkPhysicalDeviceProperties2", *names])
     driver.lib.vkGetPhysicalDeviceProperties2(handle, chain["VkPhysicalDeviceProperties2"])

@@ -16,6 +16,7 @@ from sarek_numba.capability import (
     DeviceRecord,
     Fact,
     Limits,
+    Residency,
     Verdict,
     host_facts,
 )
@@ -105,12 +106,23 @@ def record_of(physical: Physical, name: str) -> DeviceRecord:
             warp_widths=widths if physical.chooses_subgroup and len(widths) > 1 else (),
             warps_span_rows=_driver(physical) not in ROWS,
             thread_local_bytes=thread_local_bytes(physical),
+            residency=_residency(physical),
         ),
         facts=facts_of(physical),
         is_cpu=physical.is_cpu,
         coopmat=None
         if matrices.facts(physical.extensions, physical.features)
         else physical.matrices,
+    )
+
+
+def _residency(physical: Physical) -> Residency | None:
+    """NVIDIA's driver says it by an extension; Vulkan itself has no word for it."""
+    if physical.subgroups_at_once is None:
+        return None
+    return Residency(
+        physical.subgroups_at_once * physical.subgroup[0],
+        "shaderSMCount times shaderWarpsPerSM times subgroupSize (VK_NV_shader_sm_builtins)",
     )
 
 

@@ -207,6 +207,12 @@ def test_a_lost_device_says_so(device):
     assert (y == 3).all()
 
 
+def submitted(device: Device, x: sarek.Vector) -> None:
+    """A launch, out of the window too."""
+    scale.launch(x, np.float32(2), grid=1, block=8, device=device)
+    device.synchronize()
+
+
 @on_vulkan
 def test_a_submission_that_fails_is_told_once(device):
     """Nobody waits for ever for what the driver refused, and the device goes on."""
@@ -218,8 +224,7 @@ def test_a_submission_that_fails_is_told_once(device):
     real = own.logical.call.vkQueueSubmit
     own.logical.call.vkQueueSubmit = lambda *_: -13
     with pytest.raises(LaunchFailed, match=r"a launch of 'scale' on .* VK_ERROR_UNKNOWN"):
-        scale.launch(x, np.float32(2), grid=1, block=8, device=failing)
-        failing.synchronize()
+        submitted(failing, x)
     own.logical.call.vkQueueSubmit = real
     y = np.ones(8, np.float32)
     scale.launch(y, np.float32(2), grid=1, block=8, device=failing)

@@ -94,6 +94,17 @@ def test_modes_that_exclude_each_other_are_seen(monkeypatch):
 
 
 @sarek.kernel
+def narrowing_bytes(out, x):
+    i = sarek.global_idx.x
+    minus = -x[i]
+    out[i, 0] = minus
+    out[i, 1] = sarek.int8(sarek.int8(0) - x[i])
+    out[i, 2] = abs(x[i])
+    out[i, 3] = -sarek.int8(sarek.int64(x[i]) << 1)
+    out[i, 4] = x[i] // sarek.int8(-1)
+
+
+@sarek.kernel
 def narrowing(out, x, y):
     i = sarek.global_idx.x
     minus = -x[i]
@@ -109,7 +120,10 @@ def _narrowed(device: sarek.Device) -> list[list[int]]:
     x = np.array([-32768, 32767, 0, -1, 5, 300, -300, 1], np.int16)
     out = np.zeros((8, 5), np.int64)
     narrowing.launch(out, x, x.view(np.uint16), grid=1, block=8, device=device)
-    return out.tolist()
+    found: list[list[int]] = out.tolist()
+    short = np.array([-128, 127, 0, -1, 5, 64, -64, 1], np.int8)
+    narrowing_bytes.launch(out, short, grid=1, block=8, device=device)
+    return found + out.tolist()
 
 
 @on_vulkan
@@ -123,15 +137,23 @@ def test_hidden_integers_are_the_same(device):
     assert "OpBitwiseXor" in narrowing.source(hidden, *arrays)
 
 
-def test_no_int16_is_negated_for_nvidia():
+@pytest.mark.parametrize(
+    ("kernel", "arrays"),
+    [
+        (narrowing, [sarek.int64[:, :], sarek.int16[:], sarek.uint16[:]]),
+        (narrowing_bytes, [sarek.int64[:, :], sarek.int8[:]]),
+    ],
+    ids=["int16", "int8"],
+)
+def test_no_short_integer_is_negated_for_nvidia(kernel, arrays):
     """All are 32 bits wide, and what becomes narrower is hidden first; of others they are short."""
-    arrays = [sarek.int64[:, :], sarek.int16[:], sarek.uint16[:]]
+    bits = 16 if kernel is narrowing else 8
     found = {}
     for hides in (False, True):
         abilities = replace(abilities_of(NVIDIA), narrows_wrongly=hides)
-        kernel = passes.optimise(narrowing.ir(*arrays), target_for(abilities))
-        text = disassemble(emit(kernel, abilities, 256).words)
-        (short,) = re.findall(r"(%\d+) = OpTypeInt 16 0", text)
+        made = passes.optimise(kernel.ir(*arrays), target_for(abilities))
+        text = disassemble(emit(made, abilities, 256).words)
+        (short,) = re.findall(rf"(%\d+) = OpTypeInt {bits} 0", text)
         found[hides] = re.findall(rf"= (Op(?:SNegate|ISub)) {short} ", text)
         made = re.findall(rf"= OpSConvert {short} (%\d+)", text)
         hidden = re.findall(r"(%\d+) = OpBitwiseXor", text)

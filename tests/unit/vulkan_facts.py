@@ -58,4 +58,5 @@ NVIDIA = Physical(
             *(((16, n, 32), Scalar.INT8, Scalar.INT32) for n in (16, 8)),
         )
     ),
+    subgroups_at_once=132 * 64,
 )
