@@ -2,8 +2,9 @@
 
 NVIDIA's assembler has two faults with integers that become narrower and wide again, met through
 OpenCL and declared in docs/devices.md: a negated int16 of -32768 is taken for 32768, and one
-constant of an index for another. Through Vulkan int8 are negated as wrongly. OpenCL and CUDA narrow by an instruction of PTX; SPIR-V has none,
-so what was narrowed is changed by a zero that no compiler finds.
+constant of an index for another. Through Vulkan int8 are negated as wrongly. OpenCL and CUDA narrow
+by an instruction of PTX; SPIR-V has none, so what was narrowed is changed by a zero that no
+compiler finds.
 """
 
 from __future__ import annotations
