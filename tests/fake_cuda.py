@@ -26,6 +26,7 @@ import numpy as np
 from sarek_cuda import driver
 from sarek_cuda.driver import Api, CudaError, ImageError
 from sarek_numba.codegen.cudalike import TYPES
+from tests.fake_cuda_graphs import FakeGraphs
 from tests.toolchains.shim.driver import FOLDER, OPTIONS, machine, run_blocks
 
 _DYNAMIC_BYTES = 256 << 10
@@ -159,6 +160,7 @@ class FakeApi(Api):
         self._lock = threading.RLock()
         self._contexts = threading.local()
         self._gates: list[threading.Event] = []
+        self.graphs = FakeGraphs(self)
 
     # --- for tests ---
 
@@ -356,6 +358,11 @@ class FakeApi(Api):
         assert function.is_loaded, "it would be loaded here, with the GIL held"
         if shared > function.shared or extra:
             return (driver.INVALID_VALUE,)
+        self._add(stream, self.launch_of(function, sizes, address))
+        return (0,)
+
+    def launch_of(self, function: FakeFunction, sizes: Any, address: int) -> Callable[[], None]:
+        """A launch with the arguments that stand at addresses now."""
         count = len(function.sizes)
         words, addresses = (ctypes.c_uint64 * count)(), (ctypes.c_void_p * count)()
         for k, size in enumerate(function.sizes):
@@ -370,8 +377,10 @@ class FakeApi(Api):
             function.run((ctypes.c_uint * 6)(*sizes), addresses)
             words[:0]  # alive until now
 
-        self._add(stream, run)
-        return (0,)
+        return run
+
+    def graph_calls(self) -> Any:
+        return self.graphs
 
     # --- memory ---
 

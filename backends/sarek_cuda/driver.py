@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from sarek_cuda.graph_calls import GraphCalls
 from sarek_numba.runtime.cudalike.access import Access, check, failure
 from sarek_numba.runtime.cudalike.api import ApiError, Framework, ImageError
 from sarek_numba.runtime.cudalike.found import Found
@@ -245,6 +246,10 @@ class Api:
         """The call that launches: (function, grid, block, bytes, stream, addresses, 0) beside each
         other; it gives a tuple with the status, which is false for success."""
         return self._cuda.cuLaunchKernel
+
+    def graph_calls(self) -> GraphCalls:
+        """The calls for graphs."""
+        return GraphCalls(self._cuda, self.check)
 
     def calls_for_machine_code(self) -> tuple[int, int] | None:
         """The addresses of cuLaunchKernel and cuCtxGetCurrent; None where they are not told."""

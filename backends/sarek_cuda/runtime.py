@@ -9,11 +9,13 @@ from typing import Any
 
 from sarek_cuda import adopting, driver
 from sarek_cuda.dialect import DIALECT, STATIC_SHARED_BYTES, TARGET
+from sarek_cuda.graphs import CudaGraphs
 from sarek_cuda.record import architecture_for, capability_of, options_for, record_of
 from sarek_numba.runtime.adopted import DeviceArray
 from sarek_numba.runtime.cudalike.device import CudalikeBackend, CudalikeDriver, Toolchain
 from sarek_numba.runtime.cudalike.queues import Stream
 from sarek_numba.runtime.languages import Language
+from sarek_numba.runtime.nodes import Graphs
 
 
 class CudaDriver(CudalikeDriver):
@@ -22,6 +24,7 @@ class CudaDriver(CudalikeDriver):
     def __init__(self, api: driver.Api, device: Any, name: str) -> None:
         super().__init__(api, device, record_of(api, device, name), _toolchain(api, device))
         self.cuda = api
+        self.graphs: Graphs = CudaGraphs(self)
         self._others: dict[int, Stream] = {}  # streams of other libraries, by their numbers
 
     def stream_of(self, number: int) -> Stream:

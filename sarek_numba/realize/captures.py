@@ -315,6 +315,13 @@ class CapturedGraph:
         if not given:
             self._as_captured = recorded_of(self._device, self._call, self._binding)
 
+    @property
+    def mechanism(self) -> str:
+        """What did the last replay: "device", its own mechanism, "list", one by one, or ""."""
+        device = self._device
+        found = None if device is None else recorded_of(device, self._call, self._binding)
+        return "" if found is None else found.mechanism
+
     def _check_ready(self) -> None:
         recorders.refuse("a graph is replayed", "replay it after the block")
         if self._state != "ready":

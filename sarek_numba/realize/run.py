@@ -110,6 +110,7 @@ class Recorded:
         self._list: CallList | None = None
         self._pending: dict[str, set[int]] = {"graph": set(), "list": set()}  # groups to be told of
         self._tries = self._records
+        self._listed = False
 
     def _has_mechanism(self) -> bool:
         """Whether one device that has a mechanism for graphs does all."""
@@ -156,6 +157,7 @@ class Recorded:
             if self._graph is not None:
                 if self._graph.replay(self._told("graph"), wait):
                     self._pending["graph"].clear()
+                    self._listed = False
                     return
                 self._graph = None
         if self._list is None:
@@ -163,7 +165,13 @@ class Recorded:
         else:
             self._list.change(self._told("list"))
         self._pending["list"].clear()
+        self._listed = True
         self._list.replay(wait)
+
+    @property
+    def mechanism(self) -> str:
+        """What did the last run: "device" or "list"."""
+        return "list" if self._listed else "device"
 
     def _told(self, who: str) -> dict[int, tuple[Step, ...]]:
         return {number: self._groups[number] for number in self._pending[who]}

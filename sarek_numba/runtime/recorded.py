@@ -97,13 +97,14 @@ class RecordedGraph:
         uses = {number: _uses(bound) for number, bound in fresh.items()}
         alike = all(len(self._bound[number]) == len(bound) for number, bound in fresh.items())
         same = alike and all(self._uses[number] == used for number, used in uses.items())
+        stays = all(
+            _memory(self._bound[number]) == _memory(bound) for number, bound in fresh.items()
+        )
         for number, bound in fresh.items():
             self._bound[number], self._uses[number] = bound, uses[number]
         self._stale.update(fresh)
-        mirrors = [mirror for each in fresh.values() for bound in each for mirror in bound.mirrors]
-        if same and not self._mirrors and not mirrors:
-            return
-        self._settle()
+        if not stays:
+            self._settle()
         if not same:
             pattern = pattern_of(self._uses)
             if not alike or pattern != self._pattern:
@@ -156,6 +157,15 @@ class RecordedGraph:
             behind += [frozenset(k for each in of for k in groups[each])] * len(own)
         self._launches = sum(isinstance(node, LaunchNode) for node in nodes)
         return self._graphs.build(nodes, behind)
+
+
+def _memory(bound: Sequence[Bound]) -> list[tuple[Any, ...]]:
+    """The bytes of storages that steps use."""
+    return [
+        (id(span.storage), span.first, span.last, span.used, span.written)
+        for each in bound
+        for span in each.spans
+    ]
 
 
 def _uses(bound: Sequence[Bound]) -> list[Use]:

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 import sarek_numba as sarek
+from sarek_cuda.runtime import CudaDriver
 from sarek_numba import execute, realize
 from sarek_numba.realize import Buffers
 from sarek_numba.runtime.binding import word_of
 from sarek_numba.runtime.graphs import Use, dependencies_of, pattern_of
+from sarek_numba.runtime.registry import Device
+from tests.fake_cuda import FakeApi
 from tests.unit.realize_kit import N, buffer, floats, graph, scale, scaled
 
-DEVICES = ["native"]
+DEVICES = ["native", "cuda:fake", "cuda:0"]
 
 
 @sarek.kernel
@@ -32,22 +35,26 @@ def loud(out: Any) -> None:
     print(i)
 
 
-def recorded(g):
-    """What runs a captured graph."""
-    (found,) = g._binding.recorded.values()
-    return found
-
-
 def is_own(g):
     """Whether the last replay was by the device's mechanism."""
-    return recorded(g)._graph is not None
+    return g.mechanism == "device"
 
 
 @pytest.fixture(params=DEVICES)
 def on(request):
     """A device that has a mechanism."""
-    with sarek.use_device(request.param):
-        yield request.param
+    with sarek.use_device(made(request.param)) as which:
+        yield which
+
+
+def made(name):
+    """The device, or the test is skipped."""
+    if name == "cuda:fake":
+        return Device(CudaDriver(FakeApi(), 0, name))
+    try:
+        return sarek.device(name)
+    except sarek.UnknownDevice:
+        pytest.skip(f"there is no {name} here")
 
 
 # --- dependencies ---------------------------------------------------------------------------------
