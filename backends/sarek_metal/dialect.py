@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from sarek_metal.matrices import MATRICES
+from sarek_metal.matrices import NAMES as MATRIX_NAMES
 from sarek_numba.codegen import warps, words
 from sarek_numba.codegen.aliasing import aliasing_name
 from sarek_numba.codegen.cudalike import clamped, function_names
@@ -292,6 +294,7 @@ DIALECT = Dialect(
     | _VECTORS
     | frozenset(_BUILTINS)
     | frozenset(_DEFINITIONS)
+    | frozenset(MATRIX_NAMES)
     | frozenset(name.removeprefix("precise::") for name in function_names(_FUNCTIONS.values()))
     | frozenset(aliasing_name(name) for name in _TYPES.values())
     | {"sinpi", "cospi", "simd_shuffle", "threadgroup_barrier", "simdgroup_barrier"}
@@ -312,6 +315,7 @@ DIALECT = Dialect(
         kernel_head="",
         parameter="uint lane_index",
     ),
+    matrices=MATRICES,
     entry=Entry(
         buffer="{0} [[buffer({1})]]",
         numbers="constant {type} &{name} [[buffer({place})]]",

@@ -14,6 +14,7 @@ from typing import Any
 
 from sarek_metal import driver
 from sarek_metal.dialect import DIALECT, MISSING
+from sarek_metal.matrices import SOURCE, configurations
 from sarek_numba.capability import (
     Capability,
     CapabilityKind,
@@ -71,11 +72,8 @@ _INTEGER_ONLY = frozenset({AtomicOp.AND, AtomicOp.OR, AtomicOp.XOR, AtomicOp.INC
 _ATOMIC_32 = (Scalar.INT32, Scalar.UINT32, Scalar.FLOAT32)
 _ATOMIC_64 = (Scalar.INT64, Scalar.UINT64, Scalar.FLOAT64)
 _STREAMS = Fact(_AVAILABLE, _STRUCTURAL, "Metal: MTLCommandQueue, MTLSharedEvent")
-_NO_MATRICES = Fact(
-    _UNAVAILABLE,
-    _STRUCTURAL,
-    "by construction: this version of the backend uses no simdgroup_matrix",
-)
+_MATRICES = Fact(_AVAILABLE, _OPTIONAL, SOURCE)
+_NO_MATRICES = Fact(_UNAVAILABLE, _OPTIONAL, f"{SOURCE}, of which this is none")
 
 # What section 8 leaves open of float32.
 _OPEN = {
@@ -132,6 +130,10 @@ def record_of(framework: driver.Framework, device: Any, name: str) -> DeviceReco
             warp_width=APPLE_WIDTH,
         ),
         facts=facts(abilities),
+        # bfloat came with version 3.1; whether a language is that of 3.2 is what is known
+        coopmat=configurations(has_bfloat=abilities.has_scoped_fences)
+        if abilities.is_apple
+        else None,
     )
 
 
@@ -148,7 +150,7 @@ def facts(abilities: Abilities) -> dict[Capability, Fact]:
     }
     found |= _scalar_facts() | _atomic_facts() | _fence_facts(abilities) | _promise_facts()
     found[Capability("warp")] = _warp_fact(abilities)
-    found[Capability("coopmat")] = _NO_MATRICES
+    found[Capability("coopmat")] = _MATRICES if abilities.is_apple else _NO_MATRICES
     return found | host_facts(_STREAMS)
 
 

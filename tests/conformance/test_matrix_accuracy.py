@@ -11,7 +11,8 @@ import pytest
 import sarek_numba as sarek
 from sarek_numba.ir.semantics import half_of
 from sarek_numba.ir.types import Scalar
-from tests.unit.fragment_kernels import Config, Place, has_none, once, places
+from tests.executors import EMULATION, device_of
+from tests.unit.fragment_kernels import Config, Place, as_written, has_none, once, places
 
 HALVES = ("float16", "bfloat16")
 SHAPES = ((8, 8, 8), (16, 8, 8), (16, 8, 16), (16, 16, 16))
@@ -22,7 +23,7 @@ CONFIGS = [
 ]
 EVERYWHERE = places(32)
 ORACLE = Place("interpreter", 32)
-DIGITS = {"float16": 11, "bfloat16": 8}
+DIGITS = {"float16": 11, "bfloat16": 8, "float64": 53}
 everywhere = pytest.mark.parametrize("place", EVERYWHERE, ids=str)
 
 
@@ -49,11 +50,11 @@ def exceeds(config: Config, a, b, c, found, sums: str = "float32") -> float:
     """The largest error as a multiple of what `docs/language.md` allows, against the exact sum.
 
     k * 2^-24 * (sum of |a b| + |c|), for k = 16 so 9.5368e-07 of it; and of a result that alone
-    is a half, half a unit of its last place besides. Where `sums` are halves, (k + 1) * 2^-11 or
-    2^-8 of it, and nothing else.
+    is a half, half a unit of its last place besides. Where `sums` are halves or float64,
+    (k + 1) * 2^-11, 2^-8 or 2^-53 of it, and nothing else.
     """
     factor = Fraction(config.k, 1 << 24)
-    if sums in HALVES:
+    if sums != "float32":
         factor = Fraction(config.k + 1, 1 << DIGITS[sums])
     largest = 0.0
     for i, j in np.ndindex(*found.shape):
@@ -78,8 +79,20 @@ def half_unit(half: str, exactly: Fraction, wrong: Fraction) -> Fraction:
     return Fraction(2) ** (exponent - DIGITS[half])
 
 
-@everywhere
-@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def floats_of(place: Place) -> list[Config]:
+    """The configurations of floats that an executor enumerates; none of one that goes by a rule."""
+    if place.executor == EMULATION:
+        return []
+    listed = device_of(place.executor).record.coopmat
+    found = map(as_written, listed if isinstance(listed, tuple) else ())
+    return [config for config in found if "float" in config.result]
+
+
+EACH = [(p, config) for p in EVERYWHERE for config in dict.fromkeys([*CONFIGS, *floats_of(p)])]
+LISTED = [(p, config) for p in EVERYWHERE for config in floats_of(p)]
+
+
+@pytest.mark.parametrize(("place", "config"), EACH, ids=str)
 def test_the_contract(place, config):
     """One multiply-add is within the bound of the exact sum."""
     if has_none(place, config):
@@ -92,8 +105,28 @@ def test_the_contract(place, config):
         assert exceeds(config, a, b, c, found, sums) <= 1
 
 
+@pytest.mark.parametrize(("place", "config"), LISTED, ids=str)
+def test_the_contract_minds_on_a_device(place, config):
+    """The device's own product without c is outside of the bound, and so is one with sums in
+    float16, its own where it has such, for which float32 sums are asked.
+    """
+    a, b, c = operands(config, 1)
+    sums = sums_of(config)
+    assert exceeds(config, a, b, c, run(place, config, a, b, np.zeros_like(c)), sums) > 1
+    if config.result != "float32":
+        return
+    narrow = Config(config.m, config.n, config.k, *("float16",) * 4)
+    if config.a == "float16" and place.lists(narrow):
+        found = run(place, narrow, a, b, c.astype(np.float16)).astype(np.float32)
+    else:
+        found = in_half(config, a, b, c)
+    assert exceeds(config, a, b, c, found, sums) > 1
+
+
 def sums_of(config: Config) -> str:
     """In which type a device may add up: in a half where nothing else is asked for."""
+    if config.result == "float64":
+        return "float64"
     return config.c if config.c == config.result else "float32"
 
 
@@ -176,28 +209,34 @@ FILLED = {half: Config(8, 8, 8, half, half, "float32", "float32") for half in HA
 
 @everywhere
 @pytest.mark.parametrize("half", HALVES)
-def test_fills(place, half):
-    """A fill rounds to the half once, of a constant, a float64 and an integer."""
-    config = FILLED[half]
-    if has_none(place, config):
+@pytest.mark.parametrize("given", ["float64", "float32"])
+@pytest.mark.parametrize("m", [8, 16])
+def test_fills(place, half, given, m):
+    """A fill rounds to the half once, of a constant, a float and an integer."""
+    shapes = ((m, 8, 8), (m, m, 16))
+    configs = (Config(*shape, half, half, "float32", "float32") for shape in shapes)
+    config = next((each for each in configs if not has_none(place, each)), None)
+    if config is None:
         return
+    size, stride = config.m * config.k, config.k
 
     @sarek.kernel
     def filled(values, counts, out):
         f = sarek.coopmat.fragment(config, "a")
         sarek.coopmat.fill(f, values[0])
-        sarek.coopmat.store(f, out, 0, 8)
+        sarek.coopmat.store(f, out, 0, stride)
         sarek.coopmat.fill(f, counts[0])
-        sarek.coopmat.store(f, out, 64, 8)
+        sarek.coopmat.store(f, out, size, stride)
         sarek.coopmat.fill(f, 0.1)
-        sarek.coopmat.store(f, out, 128, 8)
+        sarek.coopmat.store(f, out, 2 * size, stride)
 
-    given = 1 + 2.0 ** -DIGITS[half] + 2.0**-40  # which rounds up, and by way of float32 does not
+    # rounds up; that of float64 would not by way of float32
+    value = 1 + 2.0 ** -DIGITS[half] + 2.0 ** (-40 if given == "float64" else -20)
     counts = np.array([1025], np.int32)
-    out = np.zeros(192, half)
-    place.run(filled, 1, 1, np.array([given]), counts, out)
-    expected = [half_of(x, Scalar(half)) for x in (given, 1025.0, 0.1)]
-    wanted = np.repeat(np.array(expected, half).astype(np.float32), 64)
+    out = np.zeros(3 * size, half)
+    place.run(filled, 1, 1, np.array([value], given), counts, out)
+    expected = [half_of(x, Scalar(half)) for x in (value, 1025.0, 0.1)]
+    wanted = np.repeat(np.array(expected, half).astype(np.float32), size)
     np.testing.assert_array_equal(out.astype(np.float32), wanted)
 
 

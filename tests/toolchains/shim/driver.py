@@ -22,6 +22,7 @@ from sarek_cuda import matrices as cuda_matrices
 from sarek_hip import dialect as hip
 from sarek_hip import matrices as hip_matrices
 from sarek_metal import dialect as msl
+from sarek_metal import matrices as msl_matrices
 from sarek_numba.capability import (
     Capability,
     CapabilityKind,
@@ -152,12 +153,13 @@ LANGUAGES = {
         msl.DIALECT,
         msl.target_for(frozenset({"division", "square_root", "fma"})),
         "metal_stdlib",
-        r"(threadgroup_barrier|simdgroup_barrier|simd_shuffle)\(",
+        r"(threadgroup_barrier|simdgroup_barrier|simd_shuffle|simdgroup_multiply_accumulate)\(",
         (32,),
         metal.as_cpp,
         metal.packer,
         missing=msl.MISSING,
         atomic_bits=(32,),
+        matrices=msl_matrices.configurations(has_bfloat=True),
     ),
 }
 
