@@ -9,6 +9,7 @@ structure that keeps its parts.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import weakref
 from functools import cache
@@ -130,10 +131,8 @@ def load() -> Any:
 def _structure_type(name: str) -> int:
     words = _TYPES.get(name)
     if words is None:
-        text = "".join(f"_{c}" if c.isupper() else c for c in name[2:]).upper().strip("_")
-        for vendor in ("KHR", "EXT", "NV"):
-            text = text.replace("_".join(vendor), vendor)
-        words = text
+        # a word begins at a capital behind a small letter, and at the last capital of several
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name[2:]).upper()
     return int(getattr(vk, f"VK_STRUCTURE_TYPE_{words}"))
 
 

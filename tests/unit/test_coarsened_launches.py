@@ -213,6 +213,7 @@ def test_what_is_not_measured_is_off(device: Device, monkeypatch: Any, capsys: A
     """Until the backend is in the table, or SAREK_OPT_ENABLE names it; SAREK_OPT_DISABLE wins."""
     monkeypatch.setenv("SAREK_EXPLAIN", "1")
     monkeypatch.delenv("SAREK_OPT_ENABLE")
+    monkeypatch.setattr(coarsening, "MEASURED", {})
     backend = device.record.backend
     run(device, FILLS)
     why = f"not applied: it is not measured on '{backend}'; SAREK_OPT_ENABLE=coarsening turns it on"
@@ -237,6 +238,7 @@ def test_the_source_is_that_of_large_launches(device: Device, monkeypatch: Any) 
     x = np.zeros(4, np.float32)
     assert "int threads" in str(scaled.source(device, x, x, np.float32(1)))
     monkeypatch.delenv("SAREK_OPT_ENABLE")
+    monkeypatch.setattr(coarsening, "MEASURED", {})
     assert "int threads" not in str(scaled.source(device, x, x, np.float32(1)))
 
 

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import vulkan
 
 import sarek_numba as sarek
 from sarek_numba import passes
 from sarek_numba.runtime.registry import Device
-from sarek_vulkan import program
+from sarek_vulkan import physical, program
 from sarek_vulkan.abilities import Abilities
+from sarek_vulkan.driver import make
 from sarek_vulkan.emit import emit, target_for
-from sarek_vulkan.features import ALL, FLOAT_CONTROLS, SUBGROUP_OPERATIONS
+from sarek_vulkan.features import ALL, FLOAT_CONTROLS, STRUCTURES, SUBGROUP_OPERATIONS
 from sarek_vulkan.opcodes import ENUMERANTS
 from sarek_vulkan.record import abilities_of, record_of
 from sarek_vulkan.runtime import VulkanDriver
@@ -169,3 +171,16 @@ def test_a_record_of_facts_alone():
     assert record.limits.warp_width == 32
     few = replace(NVIDIA, controls=frozenset())
     assert not abilities_of(few).float_controls
+
+
+def test_every_structure_has_its_type():
+    """Those of properties and features that some driver knows, though none here does."""
+    asked = {n for n in vars(physical).values() if str(n).startswith("VkPhysical")} - {
+        physical.CORE
+    }
+    names = [*STRUCTURES, *asked]
+    for name in names:
+        assert make(name).sType
+    assert make("VkPhysicalDeviceShaderSMBuiltinsPropertiesNV").sType == (
+        vulkan.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV
+    )
