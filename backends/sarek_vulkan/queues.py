@@ -6,9 +6,9 @@ comes behind a barrier, so each sees what those before it wrote; a command buffe
 too, which reaches back to all that its queue was given. Between lanes one waits for the count of
 another, which is submitted before: no queue waits for what comes later on it.
 
-Command buffers are used again when their count is done. Lanes of streams write times before and
-after each piece of work; the numbers are read when somebody asks, or before the queries are used
-again.
+Command buffers are used again when their count is done. Lanes of streams write the time of an
+event, and those before and after each piece of work where launches are measured; the numbers are
+read when somebody asks, or before the queries are used again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sarek_numba.errors import BackendError, LaunchFailed
+from sarek_numba.runtime import telemetry
 from sarek_vulkan import driver
 from sarek_vulkan.logical import Block, Logical, VulkanQueue
 from sarek_vulkan.memory import Span
@@ -96,6 +97,7 @@ class Lane:
         self._timed = timed and logical.physical.family is not None
         self._call = logical.call
         self._open: Batch | None = None
+        self._measured = False  # has the command that was begun last times?
         self._free: list[Batch] = []
         self._flying: deque[Batch] = deque()
         self._value = 0  # of the batch that was begun last
@@ -139,17 +141,23 @@ class Lane:
 
     def begin(self) -> Batch:
         """The open command buffer, ready for a command. The lock is held."""
+        self._measured = self._timed and telemetry.is_measuring()
+        batch = self._ready(2 * self._measured)
+        if self._measured:
+            self._stamp(batch)
+        return batch
+
+    def _ready(self, queries: int) -> Batch:
+        """The open command buffer, behind a barrier, with room for so many times."""
         batch = self._open
+        if batch is not None and batch.queries + queries > _QUERIES:
+            self.submit()
+            batch = None
         if batch is None:
             batch = self._begun()
         if batch.used:
             self._barrier(batch)
         batch.used = True
-        if self._timed:
-            if batch.queries + 2 > _QUERIES:
-                self.submit()
-                return self.begin()
-            self._stamp(batch)
         return batch
 
     def end(self, batch: Batch, kept: Any = None, name: str = "a copy") -> Mark:
@@ -157,7 +165,7 @@ class Lane:
         batch.names.append(name)
         if kept is not None:
             batch.kept.append(kept)
-        if not self._timed:
+        if not self._measured:
             if batch.mark is None:
                 batch.mark = Mark(self, batch.value)
             return batch.mark
@@ -261,8 +269,9 @@ class Lane:
         with self.lock:
             if not self._timed:
                 return Mark(self, self._value)
-            batch = self.begin()
-            return self.end(batch)
+            batch = self._ready(1)
+            self._stamp(batch)
+            return Mark(self, batch.value, batch.times, batch.queries - 1, batch.queries - 1)
 
     # --- submitting -------------------------------------------------------------------------------
 

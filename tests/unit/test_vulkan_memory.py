@@ -208,3 +208,21 @@ def test_more_work_than_a_command_buffer_has_times(device):
     assert queues.status(marks[0]) == 0
     assert all(queues.duration_ms(mark) >= 0 for mark in marks)
     assert driver.logical.lost is None
+
+
+@on_vulkan
+def test_launches_in_streams_have_times_where_they_are_measured(device):
+    """Times around each launch cost the device microseconds, so that others have none."""
+    y, one = sarek.ones(4096, np.float32), sarek.ones(4096, np.float32)
+    stream = device.stream()
+
+    def launch():
+        saxpy.launch(y, one, np.float32(1), grid=64, block=64, device=device, stream=stream)
+
+    launch()
+    stream.synchronize()
+    with sarek.profile() as found:
+        launch()
+    (seen,) = found.launches
+    assert seen.device_s > 0
+    assert (y == 3).all()
