@@ -81,6 +81,7 @@ class Batch:
     mark: Mark | None = None
     times: Times | None = None
     kept: list[Any] = field(default_factory=list)
+    recorded: bool = False  # by somebody else, to be submitted again
     arguments: list[Block] = field(default_factory=list)
     argument_block: int = 0
     argument_bytes: int = 0
@@ -156,7 +157,7 @@ class Lane:
         if batch is None:
             batch = self._begun()
         if batch.used:
-            self._barrier(batch)
+            self.barrier(batch.commands)
         batch.used = True
         return batch
 
@@ -176,10 +177,18 @@ class Lane:
         self._call.vkCmdWriteTimestamp(batch.commands, 0x2000, batch.pool, batch.queries)
         batch.queries += 1
 
-    def _barrier(self, batch: Batch) -> None:
+    def barrier(self, commands: Any) -> None:
+        """What comes behind sees what was written before."""
         null = driver.ffi.NULL
         self._call.vkCmdPipelineBarrier(
-            batch.commands, _DEVICE_WORK, _DEVICE_WORK, 0, 1, self._between, 0, null, 0, null
+            commands, _DEVICE_WORK, _DEVICE_WORK, 0, 1, self._between, 0, null, 0, null
+        )
+
+    def host_barrier(self, commands: Any) -> None:
+        """The host sees what was written before, when it has waited."""
+        null = driver.ffi.NULL
+        self._call.vkCmdPipelineBarrier(
+            commands, _DEVICE_WORK, _HOST, 0, 1, self._for_host, 0, null, 0, null
         )
 
     def _begun(self) -> Batch:
@@ -198,7 +207,7 @@ class Lane:
         if self._timed:
             self._call.vkCmdResetQueryPool(batch.commands, batch.pool, 0, _QUERIES)
             batch.times = Times(batch)
-        self._barrier(batch)
+        self.barrier(batch.commands)
         self._open = batch
         return batch
 
@@ -294,19 +303,33 @@ class Lane:
             batch, self._open = self._open, None
             if batch is None:
                 return
-            null, commands = driver.ffi.NULL, batch.commands
-            self._call.vkCmdPipelineBarrier(
-                commands, _DEVICE_WORK, _HOST, 0, 1, self._for_host, 0, null, 0, null
-            )
-            behind, self._behind = self._behind, {}
-            batch.kept.extend(behind)  # their semaphores are waited for until it is done
-            result = self._call.vkEndCommandBuffer(commands)
-            if result >= 0:
-                result = self._submitted_now(batch, behind)
-            if result < 0:
-                self._fail(batch, result)
-            self._submitted = batch.value
-            self._flying.append(batch)
+            self.host_barrier(batch.commands)
+            self._hand_over(batch, self._call.vkEndCommandBuffer(batch.commands))
+
+    def resubmit(self, commands: Any, names: list[str], kept: Any) -> Mark:
+        """Submit a command buffer that was recorded before, as often as is asked.
+
+        It begins and ends with barriers of its own. Raises BackendError.
+        """
+        with self.lock:
+            self.logical.refuse_lost()
+            self.submit()
+            self._reclaim(self._counted())
+            self._value += 1
+            batch = Batch(commands, value=self._value, names=names, kept=[kept], recorded=True)
+            self._hand_over(batch, 0)
+            return Mark(self, batch.value)
+
+    def _hand_over(self, batch: Batch, result: int) -> None:
+        """Submit a command buffer that is recorded, if that went well."""
+        behind, self._behind = self._behind, {}
+        batch.kept.extend(behind)  # their semaphores are waited for until it is done
+        if result >= 0:
+            result = self._submitted_now(batch, behind)
+        if result < 0:
+            self._fail(batch, result)
+        self._submitted = batch.value
+        self._flying.append(batch)
 
     def _submitted_now(self, batch: Batch, behind: dict[Lane, int]) -> int:
         ffi = driver.ffi
@@ -438,7 +461,8 @@ class Lane:
             if batch.times is not None:
                 self._read(batch)
             batch.kept.clear()
-            self._free.append(batch)
+            if not batch.recorded:
+                self._free.append(batch)
 
     def _read(self, batch: Batch) -> None:
         """Read the times of a batch that is done, if anybody may ask for them."""

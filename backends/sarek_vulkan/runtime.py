@@ -24,10 +24,12 @@ from sarek_numba.runtime.device import (
     Queues,
 )
 from sarek_numba.runtime.languages import Externals
+from sarek_numba.runtime.nodes import Graphs
 from sarek_numba.runtime.plans import Plans
 from sarek_vulkan import driver, emit, layout
 from sarek_vulkan.externals import VulkanExternals, validate
 from sarek_vulkan.foreign import ALWAYS, invalid
+from sarek_vulkan.graphs import VulkanGraphs
 from sarek_vulkan.logical import Logical
 from sarek_vulkan.memory import IMPORTED, Buffer, Part, VulkanMemory, way_of
 from sarek_vulkan.physical import Physical, physical
@@ -154,24 +156,26 @@ class VulkanProgram:
 
     def record(self, lane: Lane, pipeline: Any, grid: Dimensions, packed: bytes) -> Mark:
         """Give a lane a launch with a block of arguments. Raises BackendError."""
-        call = lane.logical.call
         with lane.lock:
             batch = lane.begin()
-            commands = batch.commands
             if self.module.watched:
                 packed = packed[: -layout.ADDRESS_BYTES] + lane.watch()
             if self.module.spilled:
                 packed = lane.arguments(batch, packed).to_bytes(8, "little")
-            if batch.bound is not pipeline:
-                call.vkCmdBindPipeline(commands, 1, pipeline)
-                batch.bound = pipeline
-            if packed:
-                pushed = driver.ffi.from_buffer(packed)
-                call.vkCmdPushConstants(
-                    commands, self.pipelines.layout, _PUSH_STAGES, 0, len(packed), pushed
-                )
-            call.vkCmdDispatch(commands, *grid)
+            bound, batch.bound = batch.bound, pipeline
+            self.put(lane.logical.call, batch.commands, grid, pipeline, bound, packed)
             return lane.end(batch, name=self.name)
+
+    def put(
+        self, call: Any, commands: Any, grid: Dimensions, pipeline: Any, bound: Any, pushed: bytes
+    ) -> None:
+        """Record a launch into a command buffer, in which a pipeline is bound."""
+        if bound is not pipeline:
+            call.vkCmdBindPipeline(commands, 1, pipeline)
+        if pushed:
+            given, of = driver.ffi.from_buffer(pushed), self.pipelines.layout
+            call.vkCmdPushConstants(commands, of, _PUSH_STAGES, 0, len(pushed), given)
+        call.vkCmdDispatch(commands, *grid)
 
 
 class VulkanDriver:
@@ -194,6 +198,7 @@ class VulkanDriver:
         self.externals: Externals | None = VulkanExternals(self)
         self.queues: Queues | None = VulkanQueues(self)
         self.plans: Plans | None = VulkanPlans(self)
+        self.graphs: Graphs = VulkanGraphs(self)
         self._programs: dict[tuple[Any, ...], VulkanProgram] = {}
         self._lock = threading.RLock()
         self._logical: Logical | None = None

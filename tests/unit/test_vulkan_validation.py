@@ -69,13 +69,35 @@ for name, device in every_device().items():
     device.free_cached()
 assert ran > 20, ran
 """
+GRAPHS = """
+from tests.unit.test_vulkan_memory import many
+from tests.unit.realize_kit import N, floats, scale
+for name, device in every_device().items():
+    with sarek.use_device(device):
+        x, out, wide = floats(), sarek.zeros(N, np.float32), sarek.zeros(N, np.float64)
+        with sarek.capture(x=x, out=out, wide=wide) as g:
+            a = g.variable("a", 2.0)
+            scale[4, 16](out, x, N, a)
+            scale[4, 16](x, out, N, a)
+            out[: N // 2] = x[N // 2 :]
+            many[4, 16](wide, *[a] * 34)
+            wide[:8] = 2.5
+            out[3:7] = 1.0
+        for k in range(12):
+            g.replay(a=k // 3 / 4)
+            scale[4, 16](x, out, N, 1.0)
+        assert wide[N - 1] == 34 * 0.75, wide
+        assert g.mechanism == "device"
+        del g
+        device.synchronize()
+"""
 MISUSE = """
 own = next(iter(devices().values())).driver.logical
 own.call.vkCmdPipelineBarrier  # of a command buffer that was never begun
 lane = next(iter(devices().values())).driver.queues.open()
 batch = lane.begin()
 lane._call.vkEndCommandBuffer(batch.commands)
-lane._barrier(batch)
+lane.barrier(batch.commands)
 """
 
 
@@ -101,6 +123,12 @@ def said(body: str) -> list[str]:
 def test_kernels_streams_and_memory_are_silent():
     """A part of the corpus, streams, events and memory in every way, and not one message."""
     messages = said(KERNELS)
+    assert messages == ["0"], "\n".join(messages)
+
+
+def test_graphs_are_silent():
+    """Recorded, submitted while they are under way, recorded anew, given up."""
+    messages = said(GRAPHS)
     assert messages == ["0"], "\n".join(messages)
 
 
