@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sarek_numba import accept, execute, policy, realize, stdlib
+    from sarek_numba import accept, execute, matrix, policy, realize, stdlib
     from sarek_numba.dispatcher import kernel
     from sarek_numba.errors import (
         ArgumentCountError,
@@ -229,6 +229,7 @@ _MODULES = {
     "block": "sarek_numba.stdlib.block",
     "execute": "sarek_numba.execute",
     "math": "sarek_numba.frontend.mathematics",
+    "matrix": "sarek_numba.matrix",
     "policy": "sarek_numba.policy",
     "realize": "sarek_numba.realize",
     "stdlib": "sarek_numba.stdlib",
@@ -333,6 +334,7 @@ __all__ = [
     "like",
     "local",
     "math",
+    "matrix",
     "mem_fence",
     "ones",
     "policy",

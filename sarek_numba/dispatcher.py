@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any, assert_never, overload
+from typing import TYPE_CHECKING, Any, assert_never, overload
 
 import numpy as np
 from numba.core import types
@@ -67,6 +67,7 @@ from sarek_numba.runtime.dimensions import (
 from sarek_numba.runtime.foreign import placed
 from sarek_numba.runtime.guards import guards_of
 from sarek_numba.runtime.inspection import Card
+from sarek_numba.runtime.outcome import Original
 from sarek_numba.runtime.plans import Attempt, Plan
 from sarek_numba.runtime.registry import Device, device, use_device
 from sarek_numba.runtime.sharded import ShardedVector, check_alike, positions
@@ -75,6 +76,9 @@ from sarek_numba.runtime.soa import SoAVector
 from sarek_numba.runtime.source import Source
 from sarek_numba.runtime.stream import Stream, check_stream
 from sarek_numba.runtime.vector import Vector
+
+if TYPE_CHECKING:
+    from sarek_numba.matrix.specialise import Outcome
 
 _MOST_ATTEMPTS = 8  # of one configuration
 _LONGEST_PAUSE = 64  # launches between two attempts at a plan
@@ -92,6 +96,13 @@ class _Specialisation:
         if self.analysed.kernel.warp_width not in (None, warp_width):
             return False
         return all(captured.is_current() for captured in self.captures)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A launch asks to run on matrix units; `precision` is for operands of float32."""
+
+    precision: str | None
 
 
 class Configuration:
@@ -346,11 +357,15 @@ class Dispatcher:
         configuration: Configuration,
         values: Sequence[Any],
         run: bool = True,
-    ) -> None:
-        """The long way of a launch, with one value for each parameter."""
+        request: _Request | None = None,
+    ) -> Outcome | None:
+        """The long way of a launch, with one value for each parameter.
+
+        What stands in for the kernel is told; who requests that is told why nothing does, too.
+        """
         if _is_sharded(values):
             self._launch_each(configuration, values, run)
-            return
+            return Original("each device of its vectors launches for itself")
         telemetry.begin()
         name, signature = self.__name__, self.signature
         arguments = describe(name, signature.names, values, self._stated)
@@ -373,14 +388,52 @@ class Dispatcher:
         launching.check_local(target, analysed, block)
         launching.check(target, analysed, arguments, shared_bytes)
         if run:
-            launching.launch(target, analysed, arguments, grid, block, shared_bytes, stream)
+            launch = (target, analysed, arguments, grid, block, shared_bytes, stream)
+            outcome = self._specialised_launch(request, *launch)
+            if isinstance(outcome, Original):
+                launching.launch(*launch)
             if recorders.current.get() is not None:
-                return
+                return outcome
             if stream is None or stream.runs_at_once:
                 note_vectors(target, values, analysed)
-            if configuration.learns(target):
+            if configuration.learns(target) and self._stays(outcome, target, analysed):
                 launched = (values, arguments, grid, block, shared_bytes)
                 self._learn(configuration, target, made, warp_width, launched)
+            return outcome
+        return None
+
+    def _specialised_launch(
+        self, request: _Request | None, target: Device, *launch: Any
+    ) -> Outcome:
+        """Launch what stands in for the kernel, if something does."""
+        from sarek_numba.matrix.launches import Given, instead
+
+        given = Given(target, *launch, grants=self.grants)
+        precision = None if request is None else request.precision
+        return instead(given, precision, explicit=request is not None)
+
+    def _stays(self, outcome: Outcome, target: Device, analysed: launching.Analysed) -> bool:
+        """Whether launches like one that ran the kernel as given do so too, at any size."""
+        from sarek_numba.matrix.launches import varies
+
+        return isinstance(outcome, Original) and not varies(target, analysed.kernel)
+
+    def launch_asking(
+        self,
+        arguments: Sequence[Any],
+        *,
+        grid: Any,
+        block: Any,
+        device: str | Device | None,
+        stream: Stream | None,
+        precision: str | None,
+    ) -> Outcome:
+        """A launch for `sarek.matrix.run`."""
+        configuration = Configuration(self, grid, block, stream, where=device)
+        values = self.signature.bind(tuple(arguments), {})
+        outcome = self._launch(configuration, values, request=_Request(precision))
+        assert outcome is not None, "it was run"
+        return outcome
 
     def _learn(
         self,

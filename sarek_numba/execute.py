@@ -10,13 +10,15 @@ from sarek_numba import policy
 from sarek_numba.errors import JitError, TransferFailed
 from sarek_numba.ir.native import NativeFunction
 from sarek_numba.ir.nodes import Kernel
+from sarek_numba.matrix.launches import Given, instead
+from sarek_numba.matrix.specialise import Outcome
 from sarek_numba.runtime import external, host_functions, window
 from sarek_numba.runtime.cache import clear_launch_cache, counters
 from sarek_numba.runtime.external import detect_language, load_source
 from sarek_numba.runtime.foreign import chosen
 from sarek_numba.runtime.handmade import Lazy, launch_ir, made_ir
 from sarek_numba.runtime.languages import Language
-from sarek_numba.runtime.outcome import Original, Outcome, check_request, outcome_of
+from sarek_numba.runtime.outcome import Original, check_request
 from sarek_numba.runtime.registry import Device, device, oracle
 from sarek_numba.runtime.stream import Stream, check_stream
 from sarek_numba.runtime.vector import Vector
@@ -158,9 +160,15 @@ def run_vectors_outcome(
     target = chosen(which, args)
     kernel = made_ir(None, ir, target)
     check_request(kernel.name, precision, explicit)
-    launch_ir(target, kernel, args, block, grid, shared_bytes, stream)
-    outcome = outcome_of(kernel.name, target, precision, explicit)
-    policy.explain(str(outcome))
+    found: list[Outcome] = []
+
+    def rewritten(*launch: Any) -> bool:
+        found.append(instead(Given(*launch), precision, explicit=explicit))
+        return not isinstance(found[0], Original)
+
+    launch_ir(target, kernel, args, block, grid, shared_bytes, stream, rewritten)
+    outcome = found[0] if found else Original("its native function ran")
+    policy.explain(f"kernel '{kernel.name}': {outcome}")
     return outcome
 
 

@@ -9,7 +9,7 @@ agrees. Each decision on a kernel that adds up products is a record in `sarek.po
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from sarek_numba import policy
@@ -42,10 +42,12 @@ class Plan:
 
     The rewriter makes a kernel that does what `product` says, with the numbers of `bound`, on
     fragments of `config` with the arithmetic of `lowering`; `budget` and `explicit` are what its
-    evidence is made from (`lowering.evidence_for`).
+    evidence is made from (`lowering.evidence_for`). `kernel` has the variables that the product is
+    written in, `content` is its hash.
     """
 
     kernel: Kernel
+    content: str
     product: Product
     bound: Bound
     lowering: Lowering
@@ -56,9 +58,22 @@ class Plan:
 
 Choice: TypeAlias = Original | Plan
 
-_found: Memo[Product | NotAProduct] = Memo()
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a kernel is. `kernel` is the one that was looked at: another one of its content may have
+    other ids for its variables.
+    """
+
+    given: Kernel
+    kernel: Kernel
+    content: str
+    found: Product | NotAProduct
+
+
+_found: Memo[tuple[Kernel, Product | NotAProduct]] = Memo()
 _sized: dict[tuple[object, ...], tuple[Product, Bound | NotAProduct]] = {}
-_recent: dict[int, tuple[Kernel, Product | NotAProduct]] = {}
+_recent: dict[int, _Known] = {}
 
 
 def choose(
@@ -81,10 +96,13 @@ def choose(
     if record.backend not in kinds.RULES:
         return Original(f"backend '{record.backend}' has no rewrite of products")
     try:
-        found = product_of(ir)
+        known = _known(ir)
+        found = known.found
         if isinstance(found, NotAProduct) and not found.near:
             return Original(str(found))
-        request = _Request(record, ir, launch, precision, explicit, stream, policy.budget(grants))
+        request = _Request(
+            record, known, launch, precision, explicit, stream, policy.budget(grants)
+        )
         choice = request.decided(found)
     except Exception as error:  # a launch must not fail by what would only have made it faster
         return _kept(ir, record, f"the analysis failed: {type(error).__name__}: {error}")
@@ -98,14 +116,20 @@ def _kept(ir: Kernel, record: DeviceRecord, reason: str) -> Original:
 
 def product_of(ir: Kernel) -> Product | NotAProduct:
     """What a kernel is, found once for all kernels of its content."""
+    return _known(ir).found
+
+
+def _known(ir: Kernel) -> _Known:
     known = _recent.get(id(ir))
-    if known is not None and known[0] is ir:
-        return known[1]
-    found = _found.get(content_hash(ir), lambda: _analysed(ir))
+    if known is not None and known.given is ir:
+        return known
+    content = content_hash(ir)
+    kernel, found = _found.get(content, lambda: (ir, _analysed(ir)))
     if len(_recent) >= _MOST_KERNELS:
         _recent.clear()
-    _recent[id(ir)] = ir, found
-    return found
+    named = kernel if kernel.name == ir.name else replace(kernel, name=ir.name)
+    known = _recent[id(ir)] = _Known(ir, named, content, found)
+    return known
 
 
 def _analysed(ir: Kernel) -> Product | NotAProduct:
@@ -129,7 +153,7 @@ def _bound(kernel: Kernel, product: Product, launch: Launch) -> Bound | NotAProd
 @dataclass(frozen=True, slots=True)
 class _Request:
     record: DeviceRecord
-    kernel: Kernel
+    known: _Known
     launch: Callable[[], Launch | None]
     precision: str | None
     explicit: bool
@@ -167,7 +191,7 @@ class _Request:
         facts = self.launch()
         if facts is None:
             return NotAProduct(Reason.UNKNOWN).text
-        bound = _bound(self.kernel, product, facts)
+        bound = _bound(self.known.kernel, product, facts)
         if isinstance(bound, NotAProduct):
             return str(bound)
         size = bound.m * bound.n * bound.k
@@ -177,4 +201,13 @@ class _Request:
             why = kinds.why_not_automatic(self.record, lowering, size)
             if why is not None:
                 return why
-        return Plan(self.kernel, product, bound, lowering, config, self.budget, self.explicit)
+        return Plan(
+            kernel=self.known.kernel,
+            content=self.known.content,
+            product=product,
+            bound=bound,
+            lowering=lowering,
+            config=config,
+            budget=self.budget,
+            explicit=self.explicit,
+        )

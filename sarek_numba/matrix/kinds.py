@@ -9,6 +9,7 @@ from enum import Enum
 
 from sarek_numba.capability import CoopmatRule, DeviceRecord
 from sarek_numba.ir.nodes import CoopmatConfig
+from sarek_numba.matrix import testing
 from sarek_numba.matrix.lowering import Lowering
 from sarek_numba.matrix.product import Case, Product
 
@@ -63,6 +64,17 @@ def why_not_automatic(record: DeviceRecord, lowering: Lowering, size: int) -> st
     return None
 
 
+def may_be_automatic(record: DeviceRecord, case: Case) -> bool:
+    """Whether launches of some size may be rewritten without a request."""
+    match RULES[record.backend][case]:
+        case When.MEASURED:
+            return (record.backend, record.description, case) in MEASURED
+        case When.GFX11:
+            return "gfx11" in record.description
+        case rule:
+            return rule is When.QUOTED
+
+
 def why_never(record: DeviceRecord, lowering: Lowering) -> str | None:
     """Why even a request is not enough on this kind of device; None if it is."""
     if RULES[record.backend][lowering.case] is When.NEVER:
@@ -87,7 +99,10 @@ def configuration(
         case None:
             return None
         case CoopmatRule(permits=permits):
-            shapes = [CoopmatConfig(*shape, *wanted) for shape in _SHAPES]
+            tried = _SHAPES
+            if record.backend == "interpreter":
+                tried = ((testing.edge.get(),) * 3,)
+            shapes = [CoopmatConfig(*shape, *wanted) for shape in tried]
             return next((one for one in shapes if permits(one)), None)
         case listed:
             fitting = [one for one in listed if (one.a, one.b, one.c, one.result) == wanted]

@@ -12,6 +12,8 @@ from contextvars import ContextVar
 failing: ContextVar[bool] = ContextVar("sarek_matrix_failing", default=False)
 width: ContextVar[int] = ContextVar("sarek_matrix_width", default=32)
 edge: ContextVar[int] = ContextVar("sarek_matrix_edge", default=16)
+tiling: ContextVar[int | None] = ContextVar("sarek_matrix_tiling", default=None)
+direct: ContextVar[bool | None] = ContextVar("sarek_matrix_direct", default=None)
 
 
 @contextmanager
@@ -46,3 +48,24 @@ def fragment_edge(elements: int) -> Iterator[None]:
         yield
     finally:
         edge.reset(token)
+
+
+@contextmanager
+def tile(number: int) -> Iterator[None]:
+    """The tiling of that number in `rewrite.plan.TILINGS` that fits, staged."""
+    token, other = tiling.set(number), direct.set(False)
+    try:
+        yield
+    finally:
+        tiling.reset(token)
+        direct.reset(other)
+
+
+@contextmanager
+def directly() -> Iterator[None]:
+    """Aligned operands of any type come from global memory, fragment by fragment."""
+    token = direct.set(True)
+    try:
+        yield
+    finally:
+        direct.reset(token)

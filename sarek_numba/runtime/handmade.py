@@ -14,17 +14,23 @@ from sarek_numba.ir.types import ArrayInfo, NumberOf, Pair, PartOf, Record, Scal
 from sarek_numba.ir.verify import verify
 from sarek_numba.runtime import host_functions, telemetry
 from sarek_numba.runtime import launch as launching
-from sarek_numba.runtime.arguments import Kind, PythonNumber, describe, in_words
+from sarek_numba.runtime.arguments import Arguments, Kind, PythonNumber, describe, in_words
 from sarek_numba.runtime.cache import Memo
+from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.dimensions import check_limits, dimensions, shared_size
 from sarek_numba.runtime.foreign import placed
 from sarek_numba.runtime.registry import Device
-from sarek_numba.runtime.stream import check_stream
+from sarek_numba.runtime.stream import Stream, check_stream
 
 _analysed: Memo[launching.Analysed] = Memo()  # by the identity of a kernel, which they keep
 
 Lazy = Kernel | Callable[[], Kernel] | None
 """IR, or what makes it where it is needed."""
+
+Instead = Callable[
+    [Device, launching.Analysed, Arguments, Dimensions, Dimensions, int, Stream | None], bool
+]
+"""Launches something else, or says False. It is given a checked launch."""
 
 
 def made_ir(name: str | None, given: Lazy, target: Device) -> Kernel:
@@ -53,8 +59,12 @@ def launch_ir(
     grid: Any,
     shared_bytes: int,
     stream: object,
+    instead: Instead | None = None,
 ) -> None:
-    """Check everything, then launch: the native function of the IR where the device calls those."""
+    """Check everything, then launch: the native function of the IR where the device calls those.
+
+    `instead` is asked before IR runs, and says whether it launched something else.
+    """
     telemetry.begin()
     name = kernel.name
     wanted = arguments_of(kernel)
@@ -76,7 +86,9 @@ def launch_ir(
     launching.check(target, analysed, arguments, shared)
     function = kernel.native_function
     if function is None or not host_functions.runs_host_functions(target):
-        launching.launch(target, analysed, arguments, blocks, threads, shared, on)
+        launch = (target, analysed, arguments, blocks, threads, shared, on)
+        if instead is None or not instead(*launch):
+            launching.launch(*launch)
         return
     slots = host_functions.slots_of(name, names, arguments.kinds, wanted)
     read = arguments.among(analysed.reads, analysed.read_columns)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from sarek_numba.accept import ROUNDINGS
 from sarek_numba.errors import InvalidArgument
-from sarek_numba.runtime.registry import Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +18,6 @@ class Original:
         return f"Original: {self.reason}"
 
 
-Outcome: TypeAlias = Original
-
-
 def check_request(kernel: str, precision: str | None, explicit: bool) -> None:
     """Refuse words that name no precision of operands. Raises InvalidArgument."""
     if precision is not None and precision not in ROUNDINGS:
@@ -32,12 +27,3 @@ def check_request(kernel: str, precision: str | None, explicit: bool) -> None:
         )
     if not isinstance(explicit, bool):
         raise InvalidArgument(f"kernel '{kernel}': explicit is True or False, not {explicit!r}")
-
-
-def outcome_of(kernel: str, target: Device, precision: str | None, explicit: bool) -> Outcome:
-    """What a launch of a kernel on a device runs."""
-    asked = " that was asked for" if explicit or precision is not None else ""
-    return Original(
-        f"kernel '{kernel}' runs on '{target.name}' as it was given: no rewrite{asked} of products "
-        "of matrices is known for this device"
-    )

@@ -1,0 +1,129 @@
+"""Launches that may run as another kernel: from a launch's arguments to the decision, and the run.
+
+`instead` is asked after all checks of a launch, and before anything is bound. What it decides is
+in the report of `sarek.policy`; it never fails where the kernel as given would run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sarek_numba import policy
+from sarek_numba.ir.nodes import Kernel
+from sarek_numba.ir.types import Role
+from sarek_numba.matrix import kinds
+from sarek_numba.matrix.bind import Dimensions, Launch
+from sarek_numba.matrix.choose import NAME, choose, product_of
+from sarek_numba.matrix.product import Product
+from sarek_numba.matrix.specialise import Outcome, Specialised, specialise
+from sarek_numba.runtime import launch as launching
+from sarek_numba.runtime import recorders
+from sarek_numba.runtime.arguments import Arguments, Sizes, fillers
+from sarek_numba.runtime.cache import Memo
+from sarek_numba.runtime.outcome import Original
+from sarek_numba.runtime.registry import Device
+from sarek_numba.runtime.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A checked launch of a kernel as given."""
+
+    device: Device
+    analysed: launching.Analysed
+    arguments: Arguments
+    grid: Dimensions
+    block: Dimensions
+    shared_bytes: int
+    stream: Stream | None = None
+    grants: tuple[policy.Grant, ...] = ()  # the kernel's own
+
+
+_analysed: Memo[tuple[Kernel, launching.Analysed]] = Memo()
+
+
+def instead(given: Given, precision: str | None = None, *, explicit: bool = False) -> Outcome:
+    """Run a launch as another kernel, if it may; `Original` if nothing was run."""
+    plan = choose(
+        device=given.device,
+        ir=given.analysed.kernel,
+        launch=lambda: facts(given),
+        precision=precision,
+        explicit=explicit,
+        stream=given.stream is not None,
+        grants=given.grants,
+    )
+    if isinstance(plan, Original):
+        return plan
+    record = given.device.record
+    try:
+        made = specialise(plan, _certain(facts(given)), record, len(given.arguments.values))
+        if isinstance(made, Specialised):
+            ready = _ready(given, made)
+    except Exception as error:  # the kernel as given can run
+        reason = str(error).partition("\n")[0]
+        made = Original(f"the rewrite failed: {type(error).__name__}: {reason}")
+    if isinstance(made, Original):
+        policy.record_once(
+            given.analysed.kernel.name, record.name, NAME, policy.Refused(made.reason)
+        )
+        return made
+    applied = policy.Applied(made.evidence)
+    policy.record_once(given.analysed.kernel.name, record.name, NAME, applied)
+    launching.launch(*ready)
+    return made
+
+
+def varies(device: Device, kernel: Kernel) -> bool:
+    """Whether other launches of a kernel may run as another one, though this one did not."""
+    if device.record.backend not in kinds.RULES:
+        return False
+    found = product_of(kernel)
+    return isinstance(found, Product) and kinds.may_be_automatic(device.record, found.case)
+
+
+def facts(given: Given) -> Launch | None:
+    """What is known of a launch; None where arguments are not plain arrays and numbers, and where
+    the launch is taken down for later.
+    """
+    arguments = given.arguments
+    if arguments.columns or recorders.current.get() is not None:
+        return None
+    sizes = Sizes(given.shared_bytes, given.grid[0] * given.block[0])
+    params = [decl for decl in given.analysed.kernel.params if decl.array is None]
+    values: dict[Role, int | float | bool] = {
+        decl.role: fill(arguments, (), sizes)
+        for decl, fill in zip(params, fillers(params), strict=True)
+    }
+    buffers = {}
+    for position in arguments.arrays:
+        region = arguments.arrangement.regions[arguments.placement(position).region]
+        start = region.start - region.phase
+        buffers[position] = start, arguments.values[position].itemsize
+    return Launch(given.grid, given.block, values, buffers)
+
+
+def _certain(launch: Launch | None) -> Launch:
+    assert launch is not None, "a plan was made from it"
+    return launch
+
+
+def _ready(
+    given: Given, made: Specialised
+) -> tuple[Device, launching.Analysed, Arguments, Dimensions, Dimensions, int, Stream | None]:
+    """A launch of the other kernel, checked and compiled."""
+    names = (*given.analysed.names, *(f"number {at}" for at in range(len(made.extra))))
+    analysed = _analysed_of(made.ir, names)
+    arguments = replace(given.arguments, values=(*given.arguments.values, *made.extra))
+    launching.check_warps(given.device, analysed, made.block)
+    launching.check(given.device, analysed, arguments, 0)
+    launching.program_of(given.device, analysed, made.grid, made.block)
+    return given.device, analysed, arguments, made.grid, made.block, 0, given.stream
+
+
+def _analysed_of(kernel: Kernel, names: tuple[str, ...]) -> launching.Analysed:
+    """By the kernel itself, which the memo keeps."""
+    return _analysed.get((id(kernel), names), lambda: (kernel, launching.analyse(kernel, names)))[1]
+
+
+__all__ = ["Given", "facts", "instead", "varies"]

@@ -1,0 +1,132 @@
+"""From a plan to a kernel that stands in for the user's in one launch.
+
+Kernels are kept by what they are made for: the content of the user's, the arithmetic, tiling,
+width of a warp and shape of fragments, and how the matrices lie. The numbers of a launch are
+arguments, so launches of many sizes share a kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from sarek_numba.capability import DeviceRecord
+from sarek_numba.ir.nodes import CoopmatConfig, Kernel
+from sarek_numba.ir.types import INT64, Scalar
+from sarek_numba.ir.verify import verify
+from sarek_numba.matrix import testing
+from sarek_numba.matrix.bind import Dimensions, Launch
+from sarek_numba.matrix.choose import Plan
+from sarek_numba.matrix.lowering import Lowering, evidence_for
+from sarek_numba.matrix.rewrite.form import Form, Tiling, Variant, variant_name
+from sarek_numba.matrix.rewrite.kernel import rewritten
+from sarek_numba.matrix.rewrite.numbers import index_type, values
+from sarek_numba.matrix.rewrite.plan import form_of
+from sarek_numba.policy import Evidence
+from sarek_numba.runtime.cache import Memo
+from sarek_numba.runtime.outcome import Original
+
+_ALIGNED = 16  # bytes
+_WIDTHS = (32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Specialised:
+    """The launch runs `ir` in place of the kernel as given, on `grid` blocks of `block` threads.
+
+    `extra` are the values of the arguments behind the user's. `evidence` says why it may.
+    """
+
+    ir: Kernel
+    lowering: Lowering
+    variant: Variant
+    config: CoopmatConfig
+    extra: tuple[int, ...]
+    block: Dimensions
+    grid: Dimensions
+    via_interpreter: bool
+    evidence: Evidence
+    tiling: Tiling
+
+    def __str__(self) -> str:
+        where = " in the interpreter" if self.via_interpreter else ""
+        return f"Specialised: kernel '{self.ir.name}' runs{where} as another one, {self.evidence}"
+
+
+Outcome: TypeAlias = Specialised | Original
+
+_kernels: Memo[Kernel] = Memo()
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """What a launch ran and why, in one line that begins with `Specialised` or `Original`."""
+    return str(outcome)
+
+
+def specialise(plan: Plan, launch: Launch, record: DeviceRecord, arguments: int) -> Outcome:
+    """The kernel for a plan of a launch with so many `arguments`, or why there is none.
+
+    Raises what the verifier raises: that is a defect here.
+    """
+    product, bound = plan.product, plan.bound
+    width = _width(record)
+    if width not in _WIDTHS:
+        return Original(f"warps of '{record.name}' have {width} threads, not 32 or 64")
+    form = form_of(
+        product=product,
+        bound=bound,
+        lowering=plan.lowering,
+        config=plan.config,
+        width=width,
+        index=Scalar.INT32,
+        limits=record.limits,
+        aligned=(_is_aligned(launch, product.a.argument), _is_aligned(launch, product.b.argument)),
+    )
+    if isinstance(form, str):
+        return Original(form)
+    told = values(product, bound, form, launch.grid, launch.block)
+    if index_type(told, bound) is INT64:
+        form = replace(form, index=INT64)
+    ir = _kernel(plan, form, tuple(told), arguments)
+    evidence = evidence_for(
+        budget=plan.budget,
+        explicit=plan.explicit,
+        lowering=plan.lowering,
+        variant=variant_name(form.variant),
+        config=plan.config,
+    )
+    return Specialised(
+        ir=ir,
+        lowering=plan.lowering,
+        variant=form.variant,
+        config=plan.config,
+        extra=tuple(told.values()),
+        block=(form.threads, 1, 1),
+        grid=(min(told["work"], record.limits.grid[0]), 1, 1),
+        via_interpreter=record.backend == "interpreter",
+        evidence=evidence,
+        tiling=form.tiling,
+    )
+
+
+def _width(record: DeviceRecord) -> int:
+    """The threads of a warp; the interpreter has any, and tests choose."""
+    if record.backend == "interpreter":
+        return testing.width.get()
+    return record.limits.warp_width_for(_WIDTHS[0])
+
+
+def _is_aligned(launch: Launch, argument: int) -> bool:
+    return launch.buffers[argument][0] % _ALIGNED == 0
+
+
+def _kernel(plan: Plan, form: Form, names: tuple[str, ...], arguments: int) -> Kernel:
+    def made() -> Kernel:
+        kernel = rewritten(plan.kernel, plan.product, form, names, arguments)
+        verify(kernel)
+        return kernel
+
+    return _kernels.get((plan.content, plan.kernel.name, form, arguments), made)
+
+
+__all__ = ["Outcome", "Specialised", "outcome_text", "specialise", "variant_name"]
