@@ -87,6 +87,8 @@ def specialise(plan: Plan, launch: Launch, record: DeviceRecord, arguments: int)
     told = values(product, bound, form, launch.grid, launch.block)
     if index_type(told, bound) is INT64:
         form = replace(form, index=INT64)
+    if record.is_cpu:
+        form = replace(form, unrolled=False)
     ir = _kernel(plan, form, tuple(told), arguments)
     evidence = evidence_for(
         budget=plan.budget,

@@ -1,4 +1,4 @@
-"""Products on matrix units: what they write is what the kernel as given writes, and nothing else."""
+"""Products on matrix units write what the kernel as given writes, and nothing else."""
 
 from __future__ import annotations
 

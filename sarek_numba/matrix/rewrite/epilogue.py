@@ -28,7 +28,6 @@ from sarek_numba.ir.nodes import (
     Coopmat,
     Expr,
     Index,
-    Pragma,
     SharedDecl,
     Stmt,
     Var,
@@ -117,7 +116,7 @@ def _elements(frame: Frame, scratch: Var, origin: Var, which: Var) -> Stmt:
     loop = for_(
         turn, 0, -(-size // width), let(at, add(frame.lane, times(expr(turn), width))), *body
     )
-    return Pragma(("unroll",), (loop,))
+    return frame.form.short(loop)
 
 
 def _element(

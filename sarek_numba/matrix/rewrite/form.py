@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from sarek_numba.ir.nodes import CoopmatConfig
+from sarek_numba.ir.nodes import CoopmatConfig, For, Pragma, Stmt
 from sarek_numba.ir.types import Scalar
 from sarek_numba.matrix.lowering import Lowering
 
@@ -71,7 +71,7 @@ class Lines(Enum):
 @dataclass(frozen=True, slots=True)
 class Form:
     """`width` is that of a warp, `index` the type that places are computed in; `a`, `b` and `c` say
-    how the matrices lie.
+    how the matrices lie. With `unrolled` short loops are (CPUs share a thread's loops among lanes).
     """
 
     lowering: Lowering
@@ -83,8 +83,13 @@ class Form:
     a: Lines
     b: Lines
     c: Lines
+    unrolled: bool = True
 
     @property
     def threads(self) -> int:
         """The threads of a block."""
         return self.tiling.count * self.width
+
+    def short(self, loop: For) -> Stmt:
+        """A loop of a few passes."""
+        return Pragma(("unroll",), (loop,)) if self.unrolled else loop

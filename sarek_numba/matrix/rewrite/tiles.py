@@ -22,7 +22,7 @@ from sarek_numba.ir.build import (
     shared_decl,
     store,
 )
-from sarek_numba.ir.nodes import Expr, Pragma, SharedDecl, Stmt, Var
+from sarek_numba.ir.nodes import Expr, SharedDecl, Stmt, Var
 from sarek_numba.ir.types import Scalar
 from sarek_numba.matrix.product import Operand
 from sarek_numba.matrix.rewrite.arithmetic import quotient, remainder, times, total
@@ -122,7 +122,7 @@ def fill(frame: Frame, tile: Tile, first: tuple[Expr, Expr], buffer: Expr) -> St
         body = [if_(lt(at, size), body)]
     turns = -(-size // threads)
     loop = for_(turn, 0, turns, let(at, add(frame.thread, times(expr(turn), threads))), *body)
-    return Pragma(("unroll",), (loop,))
+    return frame.form.short(loop)
 
 
 def _element(
