@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from sarek_numba.capability import DeviceRecord
+from sarek_numba.capability import DeviceRecord, Limits
 from sarek_numba.ir.nodes import CoopmatConfig, Kernel
 from sarek_numba.ir.types import INT64, Scalar
 from sarek_numba.ir.verify import verify
@@ -28,6 +28,7 @@ from sarek_numba.runtime.outcome import Original
 
 _ALIGNED = 16  # bytes
 _WIDTHS = (32, 64)
+_MOST_THREADS = 2**31 - 1  # of a launch whose kernel has 32-bit coordinates
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +105,19 @@ def specialise(plan: Plan, launch: Launch, record: DeviceRecord, arguments: int)
         config=plan.config,
         extra=tuple(told.values()),
         block=(form.threads, 1, 1),
-        grid=(min(told["work"], record.limits.grid[0]), 1, 1),
+        grid=(_blocks(told["work"], form.threads, record.limits), 1, 1),
         via_interpreter=record.backend == "interpreter",
         evidence=evidence,
         tiling=form.tiling,
     )
+
+
+def _blocks(work: int, threads: int, limits: Limits) -> int:
+    """A block for each tile, as far as a grid goes: blocks take on what is left over."""
+    most = min(limits.grid[0], _MOST_THREADS // threads)
+    if limits.threads_per_axis is not None:
+        most = min(most, limits.threads_per_axis // threads)
+    return min(work, most)
 
 
 def _width(record: DeviceRecord) -> int:

@@ -33,7 +33,6 @@ from sarek_numba.ir.nodes import (
     Var,
     VarRef,
 )
-from sarek_numba.ir.types import Scalar
 from sarek_numba.ir.walk import walk_exprs
 from sarek_numba.matrix.product import Product
 from sarek_numba.matrix.rewrite import multiply
@@ -85,7 +84,7 @@ def rewritten(
         body=tuple(body),
         params=(*kernel.params, *numbers.params),
         locals=(*shared, scratch),
-        index_bits=32 if kind is Scalar.INT32 else 64,
+        index_bits=kernel.index_bits,
         warp_width=form.width,
         fastmath=kernel.fastmath,
         span=kernel.span,
