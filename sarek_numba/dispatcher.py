@@ -408,7 +408,7 @@ class Dispatcher:
         """Launch what stands in for the kernel, if something does."""
         from sarek_numba.matrix.launches import Given, instead
 
-        given = Given(target, *launch, grants=self.grants)
+        given = Given(target, *launch, self.grants)
         precision = None if request is None else request.precision
         return instead(given, precision, explicit=request is not None)
 

@@ -99,9 +99,9 @@ def configuration(
         case None:
             return None
         case CoopmatRule(permits=permits):
-            tried = _SHAPES
+            tried: tuple[tuple[int, int, int], ...] = _SHAPES
             if record.backend == "interpreter":
-                tried = ((testing.edge.get(),) * 3,)
+                tried = ((testing.edge.get(), testing.edge.get(), testing.edge.get()),)
             shapes = [CoopmatConfig(*shape, *wanted) for shape in tried]
             return next((one for one in shapes if permits(one)), None)
         case listed:

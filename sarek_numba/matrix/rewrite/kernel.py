@@ -203,6 +203,8 @@ def _from_tiles(frame: Frame, a: Tile, b: Tile, buffer: Expr) -> multiply.Source
     config, kind = frame.config, frame.index
 
     def source(which: str, piece: int, at: int, part: int) -> tuple[Var, Expr, Expr, bool]:
+        row: Expr
+        column: Expr
         inner = index(kind, part * config.k)
         if which == "a":
             tile, row, column = a, add(frame.warp_row, at * config.m), inner
@@ -221,6 +223,8 @@ def _direct(frame: Frame) -> list[Stmt]:
     product = frame.product
 
     def source(which: str, piece: int, at: int, part: int) -> tuple[Var, Expr, Expr, bool]:
+        row: Expr
+        column: Expr
         along = add(times(expr(step), inner), part * config.k)
         if which == "a":
             array, lines = product.a.array, form.a
