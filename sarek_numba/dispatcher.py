@@ -67,7 +67,7 @@ from sarek_numba.runtime.dimensions import (
 from sarek_numba.runtime.foreign import placed
 from sarek_numba.runtime.guards import guards_of
 from sarek_numba.runtime.inspection import Card
-from sarek_numba.runtime.outcome import Original
+from sarek_numba.runtime.outcome import Original, Request
 from sarek_numba.runtime.plans import Attempt, Plan
 from sarek_numba.runtime.registry import Device, device, use_device
 from sarek_numba.runtime.sharded import ShardedVector, check_alike, positions
@@ -96,13 +96,6 @@ class _Specialisation:
         if self.analysed.kernel.warp_width not in (None, warp_width):
             return False
         return all(captured.is_current() for captured in self.captures)
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A launch asks to run on matrix units; `precision` is for operands of float32."""
-
-    precision: str | None
 
 
 class Configuration:
@@ -357,11 +350,11 @@ class Dispatcher:
         configuration: Configuration,
         values: Sequence[Any],
         run: bool = True,
-        request: _Request | None = None,
-    ) -> Outcome | None:
+        request: Request | None = None,
+    ) -> Outcome:
         """The long way of a launch, with one value for each parameter.
 
-        What stands in for the kernel is told; who requests that is told why nothing does, too.
+        What stands in for the kernel is told, and why nothing does.
         """
         if _is_sharded(values):
             self._launch_each(configuration, values, run)
@@ -387,53 +380,31 @@ class Dispatcher:
         launching.check_warps(target, analysed, block)
         launching.check_local(target, analysed, block)
         launching.check(target, analysed, arguments, shared_bytes)
-        if run:
-            launch = (target, analysed, arguments, grid, block, shared_bytes, stream)
-            outcome = self._specialised_launch(request, *launch)
-            if isinstance(outcome, Original):
-                launching.launch(*launch)
-            if recorders.current.get() is not None:
-                return outcome
-            if stream is None or stream.runs_at_once:
-                note_vectors(target, values, analysed)
-            if configuration.learns(target) and self._stays(outcome, target, analysed):
-                launched = (values, arguments, grid, block, shared_bytes)
-                self._learn(configuration, target, made, warp_width, launched)
+        if not run:
+            return Original("nothing was launched")
+        from sarek_numba.matrix.launches import attempt, stays
+
+        launch = (target, analysed, arguments, grid, block, shared_bytes, stream)
+        outcome = attempt(launch, self.grants, request)
+        if isinstance(outcome, Original):
+            launching.launch(*launch)
+        if recorders.current.get() is not None:
             return outcome
-        return None
-
-    def _specialised_launch(
-        self, request: _Request | None, target: Device, *launch: Any
-    ) -> Outcome:
-        """Launch what stands in for the kernel, if something does."""
-        from sarek_numba.matrix.launches import Given, instead
-
-        given = Given(target, *launch, self.grants)
-        precision = None if request is None else request.precision
-        return instead(given, precision, explicit=request is not None)
-
-    def _stays(self, outcome: Outcome, target: Device, analysed: launching.Analysed) -> bool:
-        """Whether launches like one that ran the kernel as given do so too, at any size."""
-        from sarek_numba.matrix.launches import varies
-
-        return isinstance(outcome, Original) and not varies(target, analysed.kernel)
+        if stream is None or stream.runs_at_once:
+            note_vectors(target, values, analysed)
+        if configuration.learns(target) and stays(outcome, target, analysed.kernel):
+            launched = (values, arguments, grid, block, shared_bytes)
+            self._learn(configuration, target, made, warp_width, launched)
+        return outcome
 
     def launch_asking(
-        self,
-        arguments: Sequence[Any],
-        *,
-        grid: Any,
-        block: Any,
-        device: str | Device | None,
-        stream: Stream | None,
-        precision: str | None,
+        self, request: Request, arguments: Sequence[Any], grid: Any, block: Any, *where: Any
     ) -> Outcome:
-        """A launch for `sarek.matrix.run`."""
-        configuration = Configuration(self, grid, block, stream, where=device)
+        """A launch for `sarek.matrix.run`; `where` are the device and the stream."""
+        target, stream = where
+        configuration = Configuration(self, grid, block, stream, where=target)
         values = self.signature.bind(tuple(arguments), {})
-        outcome = self._launch(configuration, values, request=_Request(precision))
-        assert outcome is not None, "it was run"
-        return outcome
+        return self._launch(configuration, values, request=request)
 
     def _learn(
         self,

@@ -7,6 +7,7 @@ in the report of `sarek.policy`; it never fails where the kernel as given would 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sarek_numba import policy
 from sarek_numba.ir.nodes import Kernel
@@ -20,7 +21,7 @@ from sarek_numba.runtime import launch as launching
 from sarek_numba.runtime import recorders
 from sarek_numba.runtime.arguments import Arguments, Sizes, fillers
 from sarek_numba.runtime.cache import Memo
-from sarek_numba.runtime.outcome import Original
+from sarek_numba.runtime.outcome import Original, Request
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.stream import Stream
 
@@ -35,7 +36,7 @@ class Given:
     grid: Dimensions
     block: Dimensions
     shared_bytes: int
-    stream: Stream | None = None
+    stream: Stream | None
     grants: tuple[policy.Grant, ...] = ()  # the kernel's own
 
 
@@ -74,12 +75,24 @@ def instead(given: Given, precision: str | None = None, *, explicit: bool = Fals
     return made
 
 
-def varies(device: Device, kernel: Kernel) -> bool:
-    """Whether other launches of a kernel may run as another one, though this one did not."""
-    if device.record.backend not in kinds.RULES:
+def attempt(
+    launch: tuple[Any, ...], grants: tuple[policy.Grant, ...], request: Request | None
+) -> Outcome:
+    """Run a launch of a kernel of the user's as another one, if it may; `launch` is a `Given`."""
+    given = Given(*launch, grants)
+    if request is None:
+        return instead(given)
+    return instead(given, request.precision, explicit=True)
+
+
+def stays(outcome: Outcome, device: Device, kernel: Kernel) -> bool:
+    """Whether launches like one that ran the kernel as given do so too, at any size."""
+    if isinstance(outcome, Specialised):
         return False
+    if device.record.backend not in kinds.RULES:
+        return True
     found = product_of(kernel)
-    return isinstance(found, Product) and kinds.may_be_automatic(device.record, found.case)
+    return not (isinstance(found, Product) and kinds.may_be_automatic(device.record, found.case))
 
 
 def facts(given: Given) -> Launch | None:
@@ -126,4 +139,4 @@ def _analysed_of(kernel: Kernel, names: tuple[str, ...]) -> launching.Analysed:
     return _analysed.get((id(kernel), names), lambda: (kernel, launching.analyse(kernel, names)))[1]
 
 
-__all__ = ["Given", "facts", "instead", "varies"]
+__all__ = ["Given", "attempt", "facts", "instead", "stays"]

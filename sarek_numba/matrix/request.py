@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from sarek_numba import policy
 from sarek_numba.errors import InvalidArgument
 from sarek_numba.matrix.specialise import Outcome
-from sarek_numba.runtime.outcome import check_request
+from sarek_numba.runtime.outcome import Request, check_request
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.stream import Stream
 
@@ -18,14 +18,7 @@ class Asks(Protocol):
     __name__: str
 
     def launch_asking(
-        self,
-        arguments: tuple[Any, ...],
-        *,
-        grid: Any,
-        block: Any,
-        device: str | Device | None,
-        stream: Stream | None,
-        precision: str | None,
+        self, request: Request, arguments: tuple[Any, ...], grid: Any, block: Any, *where: Any
     ) -> Outcome: ...
 
 
@@ -52,8 +45,6 @@ def run(
             "  hint: decorate the function by @sarek.kernel"
         )
     check_request(k.__name__, precision, True)
-    outcome: Outcome = ask(
-        args, grid=grid, block=block, device=device, stream=stream, precision=precision
-    )
+    outcome: Outcome = ask(Request(precision), args, grid, block, device, stream)
     policy.explain(f"kernel '{k.__name__}': {outcome}")
     return outcome

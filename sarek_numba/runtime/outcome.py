@@ -18,6 +18,13 @@ class Original:
         return f"Original: {self.reason}"
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A launch asks to run on matrix units; `precision` is for operands of float32."""
+
+    precision: str | None
+
+
 def check_request(kernel: str, precision: str | None, explicit: bool) -> None:
     """Refuse words that name no precision of operands. Raises InvalidArgument."""
     if precision is not None and precision not in ROUNDINGS:
