@@ -79,7 +79,7 @@ def attempt(
     launch: tuple[Any, ...], grants: tuple[policy.Grant, ...], request: Request | None
 ) -> Outcome:
     """Run a launch of a kernel of the user's as another one, if it may; `launch` is a `Given`."""
-    given = Given(*launch, grants)
+    given = replace(Given(*launch), grants=grants)
     if request is None:
         return instead(given)
     return instead(given, request.precision, explicit=True)

@@ -227,7 +227,7 @@ def test_a_wrong_rewrite_is_seen(
         return told | {number: told[number] + by}
 
     monkeypatch.setattr(specialise, "values", wrong)
-    with testing.tile(len(TILINGS) - 1), pytest.raises(SEEN, match="not equal|outside"):
+    with testing.tile(len(TILINGS) - 1), pytest.raises(SEEN, match=r"not equal|outside"):
         both(device, "int8", 33, 19, 37)
 
 
