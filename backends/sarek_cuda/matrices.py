@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from sarek_numba.codegen.cudalike import DEFINITIONS, HEAD, TYPES
+from sarek_numba.codegen.matrices import saturating_definition
 from sarek_numba.errors import InvalidIR
 from sarek_numba.ir.matrices import ACCUMULATORS, in_memory
 from sarek_numba.ir.nodes import CoopmatConfig, Fragment
@@ -111,14 +112,16 @@ _SHAPES: Mapping[Scalar, tuple[tuple[int, int, int], ...]] = {
 def configurations(capability: int) -> tuple[CoopmatConfig, ...]:
     """What a device of a compute capability, as 90, has; its preferred shapes last.
 
-    Sums of bytes are those of int32, so uint32 has the same bits. No instruction that saturates is
-    used: whether it does so once for all of its products is not stated.
+    Sums of bytes are those of int32, so uint32 has the same bits. Those that saturate do so by
+    construction: whether the instruction does once for all of its products is not stated.
     """
     found = []
     for a, b, sums in dict.fromkeys((i.a, i.b, i.sums) for i in INSTRUCTIONS):
-        results = (Scalar.INT32, Scalar.UINT32) if sums is Scalar.INT32 else (sums,)
-        for (m, n, k), result in product(_SHAPES[a], results):
-            config = CoopmatConfig(m, n, k, a, b, result, result)
+        whole = sums is Scalar.INT32
+        results = (Scalar.INT32, Scalar.UINT32) if whole else (sums,)
+        ways = (True, False) if whole else (False,)
+        for saturating, (m, n, k), result in product(ways, _SHAPES[a], results):
+            config = CoopmatConfig(m, n, k, a, b, result, result, saturating)
             if instruction_for(config).least <= capability:
                 found.append(config)
     return tuple(found)
@@ -133,7 +136,8 @@ def instruction_for(config: CoopmatConfig) -> Instruction:
         if (each.a, each.b, each.sums) == (config.a, config.b, sums)
         and config.m % each.m == config.n % each.n == config.k % each.k == 0
     ]
-    if not fitting or config.saturating or config.scope != "subgroup" or config.c != config.result:
+    saturates = config.saturating and sums is not Scalar.INT32
+    if not fitting or saturates or config.scope != "subgroup" or config.c != config.result:
         raise InvalidIR(f"CUDA C++ has no multiply-add {config}")
     return max(fitting, key=lambda each: each.m * each.k)
 
@@ -253,6 +257,7 @@ template <typename Instruction, int m, int n, int k, typename Sum, typename Held
         }}
     }}
 }}"""
+_SATURATING = saturating_definition(HEAD, "m / 8 * (n / 8) * Product::held")
 _LANE = DEFINITIONS["warp_lane"]
 
 
@@ -351,6 +356,7 @@ DEFINITIONS_BY_WORD: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("matrix_load_values", "matrix_store_values"), (_LANE, _VALUES)),
     "matrix_fill": (_FILL,),
     "matrix_multiply_add": (_MULTIPLY_ADD,),
+    "matrix_multiply_add_saturating": (_MULTIPLY_ADD, _SATURATING),
     **{each.name: _needed(each) for each in INSTRUCTIONS},
 }
 
@@ -388,8 +394,11 @@ class CudaMatrices:
 
     def multiply_add(self, config: CoopmatConfig, result: str, a: str, b: str, c: str) -> str:
         instruction = instruction_for(config)
-        shape = f"{config.m}, {config.n}, {config.k}"
-        return f"matrix_multiply_add<{instruction.name}, {shape}>({result}, {a}, {b}, {c})"
+        given = f"{instruction.name}, {config.m}, {config.n}, {config.k}"
+        function = "matrix_multiply_add"
+        if config.saturating:
+            function, given = f"{function}_saturating", f"{TYPES[config.result]}, {given}"
+        return f"{function}<{given}>({result}, {a}, {b}, {c})"
 
 
 def _is_sums(fragment: Fragment) -> bool:

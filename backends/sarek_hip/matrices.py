@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from sarek_numba.codegen.cudalike import DEFINITIONS, HEAD, TYPES
+from sarek_numba.codegen.matrices import saturating_definition
 from sarek_numba.errors import InvalidIR
 from sarek_numba.ir.matrices import ACCUMULATORS
 from sarek_numba.ir.nodes import CoopmatConfig, Fragment
@@ -71,15 +72,17 @@ _LARGER = ((1, 1, 1), (2, 1, 1), (2, 2, 1), (1, 1, 2))  # in pieces
 
 
 def configurations(architecture: str) -> tuple[CoopmatConfig, ...]:
-    """What a device of an architecture, as gfx1100, has. Sums of bytes wrap, as int32 or uint32."""
+    """What a device of an architecture, as gfx1100, has. Sums of bytes are int32 or uint32."""
     found = []
     for each in PRODUCTS:
         if not architecture.startswith(each.families):
             continue
-        results = (Scalar.INT32, Scalar.UINT32) if each.sums is Scalar.INT32 else (each.sums,)
-        for (m, n, k), result in product(_LARGER, results):
+        whole = each.sums is Scalar.INT32
+        results = (Scalar.INT32, Scalar.UINT32) if whole else (each.sums,)
+        ways = (True, False) if whole else (False,)
+        for saturating, (m, n, k), result in product(ways, _LARGER, results):
             shape = (EDGE * m, EDGE * n, each.k * k)
-            found.append(CoopmatConfig(*shape, each.a, each.b, result, result))
+            found.append(CoopmatConfig(*shape, each.a, each.b, result, result, saturating))
     return tuple(dict.fromkeys(found))
 
 
@@ -92,7 +95,8 @@ def product_for(config: CoopmatConfig) -> Product:
         if (each.a, each.b, each.sums) == (config.a, config.b, sums)
         and config.m % EDGE == config.n % EDGE == config.k % each.k == 0
     ]
-    if not fitting or config.saturating or config.scope != "subgroup" or config.c != config.result:
+    saturates = config.saturating and sums is not Scalar.INT32
+    if not fitting or saturates or config.scope != "subgroup" or config.c != config.result:
         raise InvalidIR(f"HIP C++ has no multiply-add {config}")
     return max(fitting, key=lambda each: each.k)
 
@@ -219,6 +223,7 @@ template <typename Product, int m, int n, int k, typename Sum>
         }}
     }}
 }}"""
+_SATURATING = saturating_definition(HEAD, "m / 16 * (n / 16) * matrix_sums")
 _LANE = DEFINITIONS["warp_lane"].replace("32", "warpSize")
 _HELD = {Scalar.FLOAT32: "float", Scalar.INT32: "int"}
 
@@ -326,6 +331,7 @@ _WORDS = {
     "matrix_sums": (_LAYOUT,),
     "matrix_fill": (_FILL,),
     "matrix_multiply_add": (_LAYOUT, _MULTIPLY_ADD),
+    "matrix_multiply_add_saturating": (_LAYOUT, _MULTIPLY_ADD, _SATURATING),
 }
 DEFINITIONS_BY_WORD: Mapping[str, tuple[str, ...]] = {
     **_WORDS,
@@ -382,9 +388,11 @@ class HipMatrices:
         return _move("store", "", name, fragment, place, _steps(fragment, stride, column_major))
 
     def multiply_add(self, config: CoopmatConfig, result: str, a: str, b: str, c: str) -> str:
-        shape = f"{config.m}, {config.n}, {config.k}"
-        name = product_for(config).name
-        return f"matrix_multiply_add<{name}, {shape}>({result}, {a}, {b}, {c})"
+        given = f"{product_for(config).name}, {config.m}, {config.n}, {config.k}"
+        function = "matrix_multiply_add"
+        if config.saturating:
+            function, given = f"{function}_saturating", f"{TYPES[config.result]}, {given}"
+        return f"{function}<{given}>({result}, {a}, {b}, {c})"
 
 
 def _lines(fragment: Fragment) -> tuple[int, int]:

@@ -51,6 +51,29 @@ class Matrices(Protocol):
         """result = a @ b + c; `c` may be `result`."""
 
 
+def saturating_definition(head: str, count: str) -> str:
+    """A multiply-add of bytes in C++ whose sums, int or unsigned int as `Whole` says, saturate.
+
+    By construction once for all of a sum: that of the products alone is far within an int, and is
+    added to c in 64 bits. A thread holds `count` of them, those of unsigned int as the same bits.
+    """
+    return f"""\
+template <typename Whole, typename Product, int m, int n, int k>
+{head} void matrix_multiply_add_saturating(
+    int *d, const unsigned int *a, const unsigned int *b, const int *c) {{
+    const int count = {count};
+    const long long lowest = (Whole)-1 < (Whole)1 ? -2147483648LL : 0LL;
+    const long long highest = lowest + 4294967295LL;
+    int products[count] = {{}};
+    matrix_multiply_add<Product, m, n, k>(products, a, b, products);
+    #pragma unroll
+    for (int i = 0; i < count; i++) {{
+        long long sum = (long long)(Whole)c[i] + products[i];
+        d[i] = (int)(sum < lowest ? lowest : sum > highest ? highest : sum);
+    }}
+}}"""
+
+
 def print_matrix(printer: Statements, stmt: Coopmat) -> None:
     """Print one operation. Raises InvalidIR where the language has none."""
     dialect, names = printer.dialect, printer.fragments

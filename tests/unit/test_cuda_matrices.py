@@ -74,7 +74,7 @@ def test_the_largest_instruction_is_taken():
         config(8, 8, 8, S8, S8, S32),
         config(8, 8, 16, F16, F16, F32),
         config(16, 8, 16, F16, BF16, F32),
-        config(16, 8, 16, S8, S8, S32, saturating=True),
+        config(16, 8, 16, F16, F16, F32, saturating=True),
         config(16, 8, 16, F16, F16, F32, scope="workgroup"),
         CoopmatConfig(16, 8, 16, F16, F16, F32, F16),
         config(16, 8, 8, F32, F32, F32),

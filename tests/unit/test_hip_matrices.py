@@ -42,12 +42,13 @@ def test_subnormal_halves():
 
 
 def test_everything_listed_can_be_printed():
-    """Each has a product and fragments, is listed once, and no sums saturate."""
+    """Each has a product and fragments, is listed once; sums of bytes alone saturate."""
     seen = set()
     for architecture in ARCHITECTURES:
         every = configurations(architecture)
         assert len(set(every)) == len(every)
-        assert not any(each.saturating for each in every)
+        assert {each.saturating for each in every if each.a in (S8, U8)} == {True, False}
+        assert not any(each.saturating for each in every if each.a not in (S8, U8))
         for each in every:
             seen.add(product_for(each))
             for fragment in fragments_of(each).values():
@@ -63,7 +64,7 @@ def test_everything_listed_can_be_printed():
         config(16, 16, 8, F16, F16, F32),
         config(16, 16, 16, F16, BF16, F32),
         config(16, 16, 16, F16, F16, F16),
-        config(16, 16, 16, S8, S8, S32, saturating=True),
+        config(16, 16, 16, F16, F16, F32, saturating=True),
         config(16, 16, 16, F16, F16, F32, scope="workgroup"),
         CoopmatConfig(16, 16, 16, F16, F16, F32, F16),
         config(16, 16, 4, F64, F64, F64),
