@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -155,7 +156,8 @@ def test_every_pair_of_bytes(place, saturating):
 
     The sums begin near the ends of the result's type, so that some of them leave it.
     """
-    for config in (*bytes_of(saturating), *bytes_of(saturating, 16)):
+    fragments = (bytes_of(saturating, k, edge) for k, edge in ((8, 8), (16, 8), (16, 16)))
+    for config in chain.from_iterable(fragments):
         if has_none(place, config):
             continue
         everything = np.arange(256).astype(np.uint8)
@@ -228,6 +230,18 @@ def test_the_comparison_minds():
     other[0, 0] ^= 1
     for wrong in ((other, b, c), (b.T, a.T, c), (a, b, c + 1)):
         assert (found != reference(config, *map(np.ascontiguousarray, wrong))).any()
+
+
+def test_saturating_once_is_not_after_each_product():
+    """The operands tell which it is: kept within the type after each product, sums differ."""
+    config = next(each for each in bytes_of(True) if each.result == "int32")
+    a, b, c = (each.astype(np.int64) for each in operands(config, TILES, "edges"))
+    ends = np.iinfo(config.result)
+    total = c
+    for k in range(a.shape[1]):
+        total = np.clip(total + np.outer(a[:, k], b[k]), ends.min, ends.max)
+    once_each = reference(config, *operands(config, TILES, "edges"))
+    assert (total != once_each).any()
 
 
 @sarek.kernel

@@ -27,11 +27,12 @@ CUDA = "shim:cuda"
 @pytest.fixture
 def changed(monkeypatch):
     """`changed(**fields)`: the shim with another dialect, which nothing that was compiled knows."""
-    language = shim.LANGUAGES[CUDA]
+    languages = dict(shim.LANGUAGES)
 
-    def change(**fields):
+    def change(name=CUDA, /, **fields):
+        language = languages[name]
         dialect = replace(language.dialect, **fields)
-        monkeypatch.setitem(shim_driver.LANGUAGES, CUDA, replace(language, dialect=dialect))
+        monkeypatch.setitem(shim_driver.LANGUAGES, name, replace(language, dialect=dialect))
         shim.device.cache_clear()
 
     yield change
@@ -198,3 +199,28 @@ def test_a_wrong_lane_of_a_fragment_is_found(changed):
         }
         changed(word_prologue=words)
         assert not np.array_equal(product(), reference(config, a, b, c))
+
+
+@pytest.mark.parametrize("language", [CUDA, "shim:hip"])
+@pytest.mark.parametrize("result", ["int32", "uint32"])
+@pytest.mark.parametrize("kept", ["sum < lowest ? lowest : ", "sum > highest ? highest : "])
+def test_a_wrong_end_of_saturating_sums_is_found(changed, language, result, kept):
+    """Sums at both ends of their type are run: with one that is not kept the product is another."""
+    config = Config(16, 16, 16, "int8", "int8", result, result, True)
+    a, b, _ = operands(config, (1, 1, 1), "edges")
+    ends = np.iinfo(result)
+    c = np.full((16, 16), ends.min, result)
+    c[::2] = ends.max
+
+    def product():
+        out = np.zeros_like(c)
+        run(language, once(config), Launch(1, 32, (a, b, c, out), ()))
+        return out
+
+    assert np.array_equal(product(), reference(config, a, b, c))
+    words = {
+        name: tuple(text.replace(kept, "") for text in texts)
+        for name, texts in shim.LANGUAGES[language].dialect.word_prologue.items()
+    }
+    changed(language, word_prologue=words)
+    assert not np.array_equal(product(), reference(config, a, b, c))

@@ -222,12 +222,12 @@ def _rounded(total: Any, result: Any) -> Any:
         return half_of(wide, Scalar.BFLOAT16) if result.name == "bfloat16" else wide.astype(result)
 
 
-def bytes_of(saturating: bool, k: int = 8) -> list[Config]:
+def bytes_of(saturating: bool, k: int = 8, edge: int = 8) -> list[Config]:
     """Configurations of every pair of 8-bit operands."""
     made = []
     for a, b in pairs(("int8", "uint8"), repeat=2):
         result = "uint32" if a == b == "uint8" else "int32"
-        made.append(Config(8, 8, k, a, b, result, result, saturating))
+        made.append(Config(edge, edge, k, a, b, result, result, saturating))
     return made
 
 
@@ -237,6 +237,9 @@ LARGER_INTEGERS = [
     Config(16, 8, 16, "int8", "uint8", "int32", "int32"),
     Config(16, 8, 32, "uint8", "int8", "int32", "int32"),
     Config(32, 32, 32, "int8", "int8", "int32", "int32"),
+    *bytes_of(True, 16, 16),
+    Config(16, 8, 32, "uint8", "int8", "uint32", "uint32", True),
+    Config(32, 32, 32, "int8", "int8", "int32", "int32", True),
 ]
 LARGER_FLOATS = [
     Config(16, 8, 8, "float16", "float16", "float32", "float32"),
