@@ -11,7 +11,8 @@ from dataclasses import replace
 from sarek_numba.codegen.target import Target
 from sarek_numba.ir.depth import deep_recursion
 from sarek_numba.ir.nodes import Kernel
-from sarek_numba.passes.functions import functions_stored
+from sarek_numba.ir.types import FLOAT32
+from sarek_numba.passes.functions import functions_stored, singles_stored
 from sarek_vulkan.abilities import Abilities
 from sarek_vulkan.layout import Module
 from sarek_vulkan.program import Program
@@ -32,10 +33,11 @@ __all__ = ["TARGET", "disassemble", "emit", "target_for"]
 def target_for(abilities: Abilities) -> Target:
     """The target of a device, whose own functions serve where they are known to keep their bounds.
 
-    A device without float64 has no other: what it lacks is refused when it is emitted.
+    A device without float64 has only those made in float32: another is refused when it is emitted.
     """
     if not abilities.float64:
-        return replace(TARGET, own_functions=frozenset())
+        singles = frozenset((name, FLOAT32) for name in singles_stored())
+        return replace(TARGET, own_functions=singles - abilities.native)
     return replace(TARGET, own_functions=TARGET.own_functions - abilities.native)
 
 

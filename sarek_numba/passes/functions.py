@@ -1,8 +1,9 @@
 """Functions that a target lacks, or has too inexactly, replaced by those of `stdlib.functions`.
 
 In: a kernel as lowered. Out: each such `Intrinsic` of float64 is an `App` of a helper, which the
-kernel then has; one of float32 is computed in float64 and rounded, as the oracle does. The helpers
-lie beside this module as rows of `ir.stored`, one file for each function, written by
+kernel then has; so is one of float32 if there is a function of float32, and else it is computed in
+float64 and rounded, as the oracle does. The helpers lie beside this module as rows of `ir.stored`,
+one file for each function, those of float32 in a folder of their own, written by
 `python -m tools.numerics.functions_ir` from the Python functions.
 """
 
@@ -12,6 +13,7 @@ import json
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from sarek_numba.ir.build import Fresh
 from sarek_numba.ir.nodes import (
@@ -42,6 +44,7 @@ from sarek_numba.ir.walk import (
 from sarek_numba.passes.common import Target, map_bodies
 
 _FOLDER = files(__package__) / "stored_functions"
+_SINGLES = "float32"
 
 
 def own_functions(kernel: Kernel, target: Target) -> Kernel:
@@ -52,21 +55,23 @@ def own_functions(kernel: Kernel, target: Target) -> Kernel:
     fresh = Fresh.beyond(kernel)
     taken = {helper.name for helper in kernel.functions}
     helpers: list[HelperFunction] = []
-    entries: dict[str, str] = {}
-    for name in wanted:
-        added = renamed(stored(name), name, taken, fresh)
+    entries: dict[tuple[str, Scalar], str] = {}
+    for name, type in wanted:
+        added = renamed(stored(name, type), name, taken, fresh)
         taken |= {helper.name for helper in added}
-        entries[name] = added[-1].name
+        entries[name, type] = added[-1].name
         helpers += added
 
     def called(expr: Expr) -> Expr:
         if not _is_own(expr, target):
             return expr
         assert isinstance(expr, Intrinsic)
-        if expr.type is FLOAT64:
-            return App(entries[expr.name], expr.args, FLOAT64, span=expr.span)
+        assert isinstance(expr.type, Scalar)
+        entry = entries.get((expr.name, expr.type))
+        if entry is not None:
+            return App(entry, expr.args, expr.type, span=expr.span)
         wide = tuple(Cast(FLOAT64, arg, span=expr.span) for arg in expr.args)
-        value = App(entries[expr.name], wide, FLOAT64, span=expr.span)
+        value = App(entries[expr.name, FLOAT64], wide, FLOAT64, span=expr.span)
         return Cast(FLOAT32, value, span=expr.span)
 
     def mapped(body: Body) -> Body:
@@ -76,14 +81,15 @@ def own_functions(kernel: Kernel, target: Target) -> Kernel:
     return replace(kernel, functions=(*helpers, *kernel.functions))
 
 
-def _names(kernel: Kernel, target: Target) -> list[str]:
-    """The functions to replace, each once, in the order of their uses."""
-    found: dict[str, None] = {}
+def _names(kernel: Kernel, target: Target) -> list[tuple[str, Scalar]]:
+    """The functions that are called in place of others, each once, in the order of their uses."""
+    found: dict[tuple[str, Scalar], None] = {}
     if target.own_functions:
         for body in bodies_of_kernel(kernel):
             for expr in walk_body_exprs(body):
                 if isinstance(expr, Intrinsic) and _is_own(expr, target):
-                    found[expr.name] = None
+                    is_single = expr.type is FLOAT32 and expr.name in singles_stored()
+                    found[expr.name, FLOAT32 if is_single else FLOAT64] = None
     return list(found)
 
 
@@ -92,9 +98,10 @@ def _is_own(expr: Expr, target: Target) -> bool:
 
 
 @cache
-def stored(name: str) -> tuple[HelperFunction, ...]:
-    """The helpers that compute a function of float64, callees first, the function itself last."""
-    rows: list[Row] = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+def stored(name: str, type: Scalar) -> tuple[HelperFunction, ...]:
+    """The helpers that compute a function of a type, callees first, the function itself last."""
+    folder = _FOLDER / _SINGLES if type is FLOAT32 else _FOLDER
+    rows: list[Row] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     helpers: tuple[HelperFunction, ...] = decode(rows, ())
     return helpers
 
@@ -112,8 +119,21 @@ def store(helpers: tuple[HelperFunction, ...]) -> str:
 
 def functions_stored() -> frozenset[tuple[str, Scalar]]:
     """Every function and type that there is one for: what a target may have in `own_functions`."""
-    names = (entry.name.removesuffix(".json") for entry in _FOLDER.iterdir())
-    return frozenset((name, scalar) for name in names for scalar in (FLOAT32, FLOAT64))
+    return frozenset((name, scalar) for name in _within(_FOLDER) for scalar in (FLOAT32, FLOAT64))
+
+
+@cache
+def singles_stored() -> frozenset[str]:
+    """Those of `functions_stored` whose float32 is computed in float32."""
+    return _within(_FOLDER / _SINGLES)
+
+
+def _within(folder: Traversable) -> frozenset[str]:
+    return frozenset(
+        entry.name.removesuffix(".json")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".json")
+    )
 
 
 def renamed(

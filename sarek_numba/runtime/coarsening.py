@@ -22,6 +22,7 @@ from sarek_numba.runtime.work import AT_ONCE
 MEASURED: Mapping[str, str] = {
     "cuda": "H200: docs/results/streaming_h200_2026-12-01.txt",
     "opencl": "H200: docs/results/streaming_h200_2026-12-01.txt",
+    "vulkan": "H200: docs/results/streaming_h200_2026-12-01.txt",
 }
 
 _FEWEST = 2  # threads that one stands for

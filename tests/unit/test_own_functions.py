@@ -20,7 +20,7 @@ from sarek_numba.passes import functions as stored
 from sarek_numba.passes import optimise
 from sarek_numba.runtime import registry
 from sarek_numba.stdlib.functions import FUNCTIONS as OWN
-from sarek_numba.stdlib.functions import exponential, factorial
+from sarek_numba.stdlib.functions import SINGLE, exponential, factorial, single
 from tools.numerics import functions_ir, polynomials
 from tools.numerics.functions import FUNCTIONS, INEXACT
 from tools.numerics.measure import function_kernel, judge
@@ -31,49 +31,58 @@ pytestmark = pytest.mark.filterwarnings("ignore::sarek_numba.errors.CompileWarni
 
 # Largest errors in ULP of float64, measured on 20,000 arguments against MPFR, rounded up.
 BOUNDS = dict.fromkeys(OWN, 1.0) | {"erfc": 2.2, "gamma": 1.7}
-each_function = pytest.mark.parametrize("name", sorted(OWN))
+each_typed = pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, np.float64) for name in sorted(OWN)] + [(name, np.float32) for name in sorted(SINGLE)],
+)
 DEVICES = [d.name for d in sarek.devices() if d.name != "interpreter"]
 
 
-def own_kernel(name: str):
-    return functions_ir.kernel_of(name)
+def own_kernel(name: str, dtype: type = np.float64):
+    return functions_ir.kernel_of(name, dtype)
 
 
 def test_every_inexact_function_has_one() -> None:
     assert set(OWN) == set(INEXACT)
     assert {name for name, _ in stored.functions_stored()} == set(OWN)
+    assert stored.singles_stored() == set(SINGLE)
 
 
-@each_function
-def test_what_is_stored_is_the_function(name: str) -> None:
+@each_typed
+def test_what_is_stored_is_the_function(name: str, dtype: type) -> None:
     """`python -m tools.numerics.functions_ir` was run after the last change."""
-    path = functions_ir.FOLDER / f"{name}.json"
-    assert path.read_text() == stored.store(functions_ir.helpers_of(name))
+    folder = functions_ir.SINGLES if dtype is np.float32 else functions_ir.FOLDER
+    text = stored.store(functions_ir.helpers_of(name, dtype))
+    assert (folder / f"{name}.json").read_text() == text
 
 
-@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"lgamma"}))
-def test_within_its_bound(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, np.float64) for name in sorted(set(FUNCTIONS) - {"lgamma"})]
+    + [(name, np.float32) for name in sorted(SINGLE)],
+)
+def test_within_its_bound(name: str, dtype: type) -> None:
     """Each is as close to MPFR's value as stated, special values included."""
     function = FUNCTIONS[name]
-    rows = shorter(arguments(function, np.dtype(np.float64)), np.dtype(np.float64), 2000)
+    rows = shorter(arguments(function, np.dtype(dtype)), np.dtype(dtype), 2000)
     out = np.full_like(rows[0], 7.25)
     with sarek.use_device("native"), np.errstate(all="ignore"):
-        own_kernel(function.intrinsic)[-(-len(out) // 64), 64](out, *rows)
+        own_kernel(function.intrinsic, dtype)[-(-len(out) // 64), 64](out, *rows)
     found = judge(rows, exact(function, rows), out)
     assert found.deviations == ()
-    assert found.ulp <= BOUNDS[function.intrinsic]
+    assert found.ulp <= (1.5 if dtype is np.float32 else BOUNDS[function.intrinsic])
 
 
-@each_function
-def test_the_same_bits_on_every_device(name: str) -> None:
+@each_typed
+def test_the_same_bits_on_every_device(name: str, dtype: type) -> None:
     """The oracle and all devices agree, as for everything that is exactly rounded."""
     function = FUNCTIONS[name]
-    rows = shorter(arguments(function, np.dtype(np.float64)), np.dtype(np.float64), 300)
+    rows = shorter(arguments(function, np.dtype(dtype)), np.dtype(dtype), 300)
     results = {}
     for device in (*DEVICES, "interpreter"):
         out = np.full_like(rows[0], 7.25)
         with sarek.use_device(device), np.errstate(all="ignore"):
-            own_kernel(name)[-(-len(out) // 64), 64](out, *rows)
+            own_kernel(name, dtype)[-(-len(out) // 64), 64](out, *rows)
         results[device] = out
     for device, out in results.items():
         np.testing.assert_array_equal(out, results["interpreter"], err_msg=device)
@@ -84,7 +93,7 @@ def test_the_same_bits_on_every_device(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [(name, np.float64) for name in sorted(OWN)]
-    + [(name, np.float32) for name in ("atan2", "exp", "rsqrt", "sin")],
+    + [(name, np.float32) for name in ("atan2", "exp", "rsqrt", "sin", "tanh")],
 )
 def test_a_target_that_lacks_a_function_computes_it(name: str, dtype: type) -> None:
     """The intrinsic is gone, the kernel is legal, and the result is that of the function."""
@@ -103,21 +112,28 @@ def test_a_target_that_lacks_a_function_computes_it(name: str, dtype: type) -> N
     verify(optimise(kernel, target))
     with np.errstate(all="ignore"):
         run_interpreter_vectors(replaced, [out, *rows], 64, -(-len(out) // 64))
-        expected = np.full(len(out), 7.25)
-        wide = tuple(column.astype(np.float64) for column in rows)
+        through = dtype if (name in SINGLE) else np.float64
+        expected = np.full(len(out), 7.25, through)
+        given = tuple(column.astype(through) for column in rows)
         with sarek.use_device("interpreter"):
-            own_kernel(name)[-(-len(out) // 64), 64](expected, *wide)
+            own_kernel(name, through)[-(-len(out) // 64), 64](expected, *given)
         np.testing.assert_array_equal(out, expected.astype(dtype))
 
 
 def test_coefficients_are_those_of_the_script() -> None:
-    """Two of the polynomials, computed anew, stand in the functions digit by digit."""
-    wanted = [p for p in polynomials.polynomials() if p.name in ("exp", "stirling")]
+    """Some of the polynomials, computed anew, stand in the functions digit by digit."""
     text = "".join(Path(module.__file__).read_text() for module in (exponential, factorial))
+    texts = {float: text, np.float32: Path(single.__file__).read_text()}
+    wanted = [
+        p
+        for p in polynomials.polynomials()
+        if p.type is np.float32 or p.name in ("exp", "stirling")
+    ]
     with mp.workdps(80):
         for polynomial in wanted:
             for value in polynomials.coefficients(polynomial):
-                assert repr(abs(value)) in text
+                digits = str(abs(value))
+                assert digits in texts[polynomial.type] or digits == "0.5"
     assert repr(1.6084831332283697e-10) not in text
 
 

@@ -18,15 +18,16 @@ import sarek_numba as sarek
 from sarek_numba.ir.nodes import HelperFunction
 from sarek_numba.passes import functions as stored
 from sarek_numba.span import Span
-from sarek_numba.stdlib.functions import FUNCTIONS
+from sarek_numba.stdlib.functions import FUNCTIONS, SINGLE
 
 FOLDER = Path(stored.__file__).parent / "stored_functions"
+SINGLES = FOLDER / "float32"
 ARITY = dict.fromkeys(("pow", "atan2", "hypot"), 2)
 
 
-def kernel_of(name: str) -> Any:
-    """A kernel that stores the function for each thread."""
-    function = FUNCTIONS[name]
+def kernel_of(name: str, dtype: type = np.float64) -> Any:
+    """A kernel that stores the function of a type for each thread."""
+    function = (SINGLE if dtype is np.float32 else FUNCTIONS)[name]
 
     @sarek.kernel
     def one(out, x):
@@ -43,12 +44,12 @@ def kernel_of(name: str) -> Any:
     return two if ARITY.get(name) == 2 else one
 
 
-def helpers_of(name: str) -> tuple[HelperFunction, ...]:
+def helpers_of(name: str, dtype: type = np.float64) -> tuple[HelperFunction, ...]:
     """The helpers of a function, the function itself last, under its own name."""
-    array = np.ones(1)
+    array = np.ones(1, dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sarek.CompileWarning)
-        ir = kernel_of(name).ir(*[array] * (ARITY.get(name, 1) + 1))
+        ir = kernel_of(name, dtype).ir(*[array] * (ARITY.get(name, 1) + 1))
     *others, last = ir.functions
     assert all(other.name != name for other in others)
     return tuple(map(without_spans, (*others, replace(last, name=name))))
@@ -66,10 +67,12 @@ def without_spans(node: Any) -> Any:
 
 
 def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
-    for name in FUNCTIONS:
-        (FOLDER / f"{name}.json").write_text(stored.store(helpers_of(name)), encoding="utf-8")
-        print(name)
+    SINGLES.mkdir(parents=True, exist_ok=True)
+    for folder, functions, dtype in ((FOLDER, FUNCTIONS, np.float64), (SINGLES, SINGLE, np.float32)):
+        for name in functions:
+            text = stored.store(helpers_of(name, dtype))
+            (folder / f"{name}.json").write_text(text, encoding="utf-8")
+            print(dtype.__name__, name)
 
 
 if __name__ == "__main__":

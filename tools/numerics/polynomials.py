@@ -3,7 +3,7 @@
     python -m tools.numerics.polynomials
 
 Each polynomial interpolates its function at Chebyshev points with 60 digits, which comes close to
-the best approximation; coefficients are then rounded to float64. Printed beside each is the
+the best approximation; coefficients are then rounded to the type. Printed beside each is the
 largest error on the interval, as a power of two, with the rounded coefficients.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import mpmath as mp
+import numpy as np
 
 _TINY = mp.mpf(10) ** -9
 _SAMPLES = 300
@@ -26,6 +27,7 @@ class Polynomial:
     first: Any
     last: Any
     degree: int
+    type: Any = float
 
 
 def _series(terms: Callable[[int], Any], count: int = 60) -> Callable[[Any], Any]:
@@ -110,20 +112,33 @@ def polynomials() -> list[Polynomial]:
         Polynomial("stirling", _stirling, 0, mp.mpf(1) / 100, 5),
         Polynomial("lgamma at 1", _log_gamma(1, -mp.euler), -eighth, eighth, 13),
         Polynomial("lgamma at 2", _log_gamma(2, 1 - mp.euler), -eighth, eighth, 11),
+        Polynomial("exp", _series(lambda i: 1 / mp.factorial(i + 2)), -half, half, 5, np.float32),
+        Polynomial(
+            "exp2",
+            _series(lambda i: mp.log(2) ** (i + 1) / mp.factorial(i + 1)),
+            -mp.mpf("0.505"),
+            mp.mpf("0.505"),
+            6,
+            np.float32,
+        ),
+        Polynomial(
+            "tanh", _odd(mp.tanh, 1, -mp.mpf(1) / 3), 0, mp.mpf("0.56") ** 2, 5, np.float32
+        ),
+        Polynomial("log", _series(lambda i: mp.mpf(2) / (2 * i + 3)), 0, ratio, 3, np.float32),
     ]
 
 
-def coefficients(polynomial: Polynomial) -> list[float]:
+def coefficients(polynomial: Polynomial) -> list[Any]:
     """Lowest power first."""
     interval = [polynomial.first, polynomial.last]
     found = mp.chebyfit(polynomial.function, interval, polynomial.degree + 1)
-    return [float(c) for c in reversed(found)]
+    return [polynomial.type(float(c)) for c in reversed(found)]
 
 
-def error(polynomial: Polynomial, found: list[float]) -> float:
+def error(polynomial: Polynomial, found: list[Any]) -> float:
     """The largest error on the interval, as a power of two."""
     step = (polynomial.last - polynomial.first) / mp.mpf(_SAMPLES)
-    exact = [mp.mpf(c) for c in reversed(found)]
+    exact = [mp.mpf(float(c)) for c in reversed(found)]
     points = [polynomial.first + i * step for i in range(1, _SAMPLES + 1)]
     worst = max(abs(mp.polyval(exact, x) - polynomial.function(x)) for x in points)
     return float(mp.log(worst, 2))
@@ -133,9 +148,10 @@ def main() -> None:
     with mp.workdps(80):
         for polynomial in polynomials():
             found = coefficients(polynomial)
-            print(f"{polynomial.name}: 2^{error(polynomial, found):.1f}")
+            name = f"{polynomial.name}, {polynomial.type.__name__}"
+            print(f"{name}: 2^{error(polynomial, found):.1f}")
             for value in found:
-                print(f"    {value!r}")
+                print(f"    {value}")
 
 
 if __name__ == "__main__":

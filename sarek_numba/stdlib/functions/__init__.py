@@ -1,4 +1,4 @@
-"""The inexact functions of float64, written in the kernel language.
+"""The inexact functions of float64, and some of float32, written in the kernel language.
 
 For devices whose own are missing or too far off, and wherever the same bits are wanted everywhere:
 they are made of exactly rounded operations, so every device gives the same result. Their errors
@@ -22,7 +22,19 @@ from sarek_numba.stdlib.functions import (
     inverse,
     logarithm,
     root,
+    single,
 )
+
+SINGLE: dict[str, Callable[..., Any]] = {
+    "exp": single.exp,
+    "exp2": single.exp2,
+    "tanh": single.tanh,
+    "log": single.log,
+    "log2": single.log2,
+    "log10": single.log10,
+    "rsqrt": single.rsqrt,
+}
+"""Intrinsics of float32 that have a function of float32; others go through float64."""
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": exponential.exp,
