@@ -68,7 +68,10 @@ def without_spans(node: Any) -> Any:
 
 def main() -> None:
     SINGLES.mkdir(parents=True, exist_ok=True)
-    for folder, functions, dtype in ((FOLDER, FUNCTIONS, np.float64), (SINGLES, SINGLE, np.float32)):
+    for folder, functions, dtype in (
+        (FOLDER, FUNCTIONS, np.float64),
+        (SINGLES, SINGLE, np.float32),
+    ):
         for name in functions:
             text = stored.store(helpers_of(name, dtype))
             (folder / f"{name}.json").write_text(text, encoding="utf-8")
