@@ -85,7 +85,7 @@ def test_wheel_holds_the_tree(tmp_path):
     )  # fmt: skip
     (wheel,) = tmp_path.glob("*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    data = (ROOT / "sarek_numba" / "passes" / "stored_functions").glob("*.json")
+    data = (ROOT / "sarek_numba" / "passes" / "stored_functions").rglob("*.json")
     expected = {
         "/".join(parts if parts[0] == "sarek_numba" else parts[1:])
         for path in [*SOURCES, ROOT / "sarek_numba" / "py.typed", *data]
