@@ -33,6 +33,7 @@ from sarek_numba.frontend.complexes import WEAK_COMPLEX
 from sarek_numba.frontend.halves import value_type
 from sarek_numba.frontend.hints import NAMES, NONE, Hints, read_hints
 from sarek_numba.frontend.records import RecordType, value_of
+from sarek_numba.frontend.shipped import reduced
 from sarek_numba.frontend.typed import Captured
 from sarek_numba.frontend.warps import DEFAULT_WIDTH
 from sarek_numba.frontend.weak import WEAK_FLOAT, WEAK_INT, type_of
@@ -506,6 +507,11 @@ class Dispatcher:
 
     # --- inspecting
 
+    def __reduce__(self) -> Any:
+        """By its name, or with its function; it is specialised anew."""
+        about = self.py_func, self.hints, self.debug, self.grants
+        return reduced(self, (_remade, about))
+
     def ir(self, *arguments: Any) -> Kernel:
         """The kernel in Sarek IR, as lowered, for arguments or types (`sarek.float32[:]`, `int`).
 
@@ -577,6 +583,12 @@ class Dispatcher:
         return Card(
             self.py_func, options | ({"debug": True} if self.debug else {}), tuple(compiled)
         )
+
+
+def _remade(
+    function: FunctionType, hints: Hints, debug: bool, grants: tuple[policy.Grant, ...]
+) -> Dispatcher:
+    return Dispatcher(function, hints, debug=debug, grants=grants)
 
 
 def _is_sharded(values: Sequence[Any]) -> bool:

@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from sarek_numba.errors import Diagnostic, UnsupportedConstruct
+from sarek_numba.frontend.shipped import reduced
 from sarek_numba.span import Span
 
 DEEPEST = 16  # of `inline_depth`: each level is one more function in the device's program
@@ -47,8 +48,15 @@ class DeviceFunction:
         """What an emulation calls: `function` is this one with its surroundings replaced."""
         return function
 
+    def __reduce__(self) -> Any:
+        return reduced(self, (_blank, (type(self),), vars(self)))
+
     def __repr__(self) -> str:
         return f"<sarek function {self.function.__qualname__}>"
+
+
+def _blank(kind: type[DeviceFunction]) -> DeviceFunction:
+    return kind.__new__(kind)
 
 
 def function(definition: Callable[..., Any] | None = None, **options: Any) -> Any:

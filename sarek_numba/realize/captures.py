@@ -29,6 +29,7 @@ from sarek_numba.realize.data import (
     variables_of,
 )
 from sarek_numba.realize.inputs import Input, Memories, check_input, check_memory
+from sarek_numba.realize.pickled import SavedMemory, restored, saved
 from sarek_numba.realize.programs import Program
 from sarek_numba.realize.run import Recorded, recorded_of, run_linear
 from sarek_numba.realize.steps import steps_of
@@ -145,7 +146,10 @@ class CapturedGraph:
         for name in self.variables:
             if name in self.inputs:
                 raise GraphError(f"'{name}' is a variable and an input of this capture")
-        self.linear = Linear(tuple(map(self._rewritten, self._calls)))
+        self._complete(Linear(tuple(map(self._rewritten, self._calls))))
+
+    def _complete(self, linear: Linear) -> None:
+        self.linear = linear
         self._call = CustomCall("graph", linear=self.linear)
         self._graph = Linear((self._call,))
         for node, memory in self._memories.fixed():
@@ -329,6 +333,29 @@ class CapturedGraph:
             raise GraphError(
                 f"the capture {what.get(self._state, self._state)}, so there is no graph to replay"
             )
+
+    # --- pickles ----------------------------------------------------------------------------------
+
+    def __reduce__(self) -> Any:
+        """A graph of another process: see `realize.pickled`. Raises GraphError within the block."""
+        recorders.refuse("a graph is pickled", "pickle it after the block")
+        if self._state != "ready" or self._device is None:
+            raise GraphError("only a graph that can be replayed can be pickled")
+        memory = saved(self._memories, self.inputs)
+        about = self._device.name, self.variables, self._values
+        return CapturedGraph._restored, (self.linear, memory, *about)
+
+    @staticmethod
+    def _restored(
+        linear: Linear, memory: SavedMemory, name: str, variables: Any, values: Any
+    ) -> CapturedGraph:
+        made = CapturedGraph({})
+        made._device = device(name)
+        made._memories, made.inputs = restored(memory)
+        made.variables, made._values = variables, values
+        made._complete(linear)
+        made._state = "ready"
+        return made
 
     # --- showing ----------------------------------------------------------------------------------
 

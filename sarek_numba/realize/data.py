@@ -194,6 +194,9 @@ class Buffer:
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
 
+    def __reduce__(self) -> Any:
+        return Buffer, (self.size, self.dtype, self.device)  # with a number of its own there
+
 
 @dataclass(frozen=True, slots=True)
 class View:

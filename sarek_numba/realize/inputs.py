@@ -46,7 +46,7 @@ class _Stretch:
 
 
 @dataclass(slots=True)
-class _Memory:
+class Memory:
     """One piece of memory that the block used."""
 
     node: Buffer
@@ -63,8 +63,8 @@ class Memories:
     """Collects the memory that a block uses; `named` are inputs that have names already."""
 
     def __init__(self, named: Mapping[str, Any]) -> None:
-        self._known: dict[int, _Memory] = {}
-        self._by_node: dict[Buffer, _Memory] = {}
+        self._known: dict[int, Memory] = {}
+        self._by_node: dict[Buffer, Memory] = {}
         self._slots: dict[int, str] = {}
         for name, value in named.items():
             self._use(value, name, False)
@@ -96,7 +96,7 @@ class Memories:
         layout = Layout(array.dtype, array.shape, array.strides, bool(array.flags.writeable))
         return View(memory.node, address(array) - memory.start, array.size, layout)
 
-    def _use(self, concrete: Concrete, name: str, written: bool) -> _Memory:
+    def _use(self, concrete: Concrete, name: str, written: bool) -> Memory:
         memory = self._memory(concrete)
         first, last = span(concrete)
         memory.uses.append(
@@ -104,7 +104,7 @@ class Memories:
         )
         return memory
 
-    def _memory(self, concrete: Concrete) -> _Memory:
+    def _memory(self, concrete: Concrete) -> Memory:
         owner: Any = concrete._storage if isinstance(concrete, Vector) else _base(concrete)
         found = self._known.get(id(owner))
         if found is None:
@@ -115,10 +115,32 @@ class Memories:
                 start, end = extent(owner, address(owner))
                 whole = host_bytes(start, end - start, not owner.flags.writeable, [owner])
             node = Buffer(whole.size, np.dtype(np.uint8))
-            found = self._known[id(owner)] = self._by_node[node] = _Memory(
-                node, whole, start, owner
-            )
+            found = self._known[id(owner)] = self._by_node[node] = Memory(node, whole, start, owner)
         return found
+
+    # --- pickles ----------------------------------------------------------------------------------
+
+    def pieces(self) -> list[Memory]:
+        """The memory that was met, in that order."""
+        return list(self._known.values())
+
+    def names(self) -> dict[int, str]:
+        """The names of the inputs by their slots."""
+        return dict(self._slots)
+
+    def rename(self, names: Mapping[int, str]) -> None:
+        """Have inputs be called so."""
+        self._slots.update(names)
+
+    def restore(
+        self, node: Buffer, whole: Concrete, own: bool, exposed: str | None, parts: list[Any]
+    ) -> None:
+        """Meet memory that was met in another process."""
+        owner: Any = whole._storage if isinstance(whole, Vector) else whole
+        start = span(whole)[0]
+        stretches = [_Stretch(*part) for part in parts]
+        made = Memory(node, whole, start, owner, own, exposed, [], stretches)
+        self._known[id(owner)] = self._by_node[node] = made
 
     # --- afterwards -------------------------------------------------------------------------------
 
@@ -164,7 +186,7 @@ class Memories:
             return Param(stretch.slot)
         return View(Param(stretch.slot), offset - stretch.first, node.size, node.layout)
 
-    def _stretch_of(self, memory: _Memory, offset: int) -> _Stretch | None:
+    def _stretch_of(self, memory: Memory, offset: int) -> _Stretch | None:
         for stretch in memory.stretches:
             if stretch.first <= offset < stretch.last or stretch.first == offset == stretch.last:
                 return stretch

@@ -19,6 +19,7 @@ from typing import Any, overload
 
 from sarek_numba import settings
 from sarek_numba.errors import ArgumentCountError, GraphError
+from sarek_numba.frontend.shipped import reduced
 from sarek_numba.realize.arguments import Leaves, leaves_of, number_range, rebuilt, static_key
 from sarek_numba.realize.buffers import laid_out
 from sarek_numba.realize.captures import CapturedGraph
@@ -74,6 +75,7 @@ class Jitted:
     """A function made by `@sarek.jit`; call it as the function."""
 
     __name__: str
+    __wrapped__: Any
 
     def __init__(self, function: Callable[..., Any], variables: Sequence[str] = ()) -> None:
         if not isinstance(function, FunctionType):
@@ -241,6 +243,10 @@ class Jitted:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        """The function; graphs are captured anew."""
+        return reduced(self, (Jitted, (self.__wrapped__, self.variables)))
 
     def __repr__(self) -> str:
         return f"<sarek jit {self.__name__}{self._signature}, {len(self.graphs)} graphs>"

@@ -17,7 +17,7 @@ from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.dimensions import check_limits, dimensions, needs_wide_indices, shared_size
 from sarek_numba.runtime.foreign import placed
 from sarek_numba.runtime.handmade import arguments_of, check_argument, name_of
-from sarek_numba.runtime.registry import Device
+from sarek_numba.runtime.registry import Device, device
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,8 +74,21 @@ class Program:
         launching.check(device, analysed, arguments, shared)
         return blocks, threads, shared
 
+    def __reduce__(self) -> Any:
+        """Its IR, which is compiled where the pickle is read, for the device of the same name."""
+        analysed = self.analysed
+        about = analysed.kernel, analysed.names, analysed.debug, analysed.grants
+        return _remade, (self.device.name, *about)
+
     def __repr__(self) -> str:
         return f"<program {self.name} for {self.device.name}>"
+
+
+def _remade(name: str, kernel: Any, names: Any, debug: bool, grants: Any) -> Program:
+    target, analysed = device(name), launching.analyse(kernel, names, debug=debug, grants=grants)
+    launching.check_capabilities(target, analysed)
+    launching.compile_on(target, analysed)
+    return Program(target, analysed)
 
 
 def _number(kernel: str, name: str, params: Sequence[ParamDecl], value: Any) -> Any:
