@@ -105,7 +105,7 @@ class Memories:
         return memory
 
     def _memory(self, concrete: Concrete) -> Memory:
-        owner: Any = concrete._storage if isinstance(concrete, Vector) else _base(concrete)
+        owner = _owner(concrete)
         found = self._known.get(id(owner))
         if found is None:
             whole: Concrete
@@ -124,6 +124,10 @@ class Memories:
         """The memory that was met, in that order."""
         return list(self._known.values())
 
+    def piece_of(self, concrete: Concrete) -> Memory:
+        """The memory that a buffer of the block is in."""
+        return self._known[id(_owner(concrete))]
+
     def names(self) -> dict[int, str]:
         """The names of the inputs by their slots."""
         return dict(self._slots)
@@ -136,8 +140,7 @@ class Memories:
         self, node: Buffer, whole: Concrete, own: bool, exposed: str | None, parts: list[Any]
     ) -> None:
         """Meet memory that was met in another process."""
-        owner: Any = whole._storage if isinstance(whole, Vector) else whole
-        start = span(whole)[0]
+        owner, start = _owner(whole), span(whole)[0]
         stretches = [_Stretch(*part) for part in parts]
         made = Memory(node, whole, start, owner, own, exposed, [], stretches)
         self._known[id(owner)] = self._by_node[node] = made
@@ -266,7 +269,11 @@ def span(concrete: Concrete) -> tuple[int, int]:
     return extent(array, address(array))
 
 
-def _base(array: Any) -> Any:
+def _owner(concrete: Concrete) -> Any:
+    """What stands for the memory that a buffer is in."""
+    if isinstance(concrete, Vector):
+        return concrete._storage
+    array: Any = concrete
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array

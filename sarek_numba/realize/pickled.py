@@ -49,7 +49,7 @@ def saved(memories: Memories, inputs: dict[str, Input]) -> SavedMemory:
         pieces.append((memory.node, whole, memory.own, memory.exposed, stretches))
     found = {}
     for name, given in inputs.items():
-        memory = next(m for m in memories.pieces() if _holds(m, given.captured))
+        memory = memories.piece_of(given.captured)
         found[name] = given.slot, _part(memory, given.captured), given.written
     return SavedMemory(tuple(pieces), memories.names(), found)
 
@@ -71,13 +71,6 @@ def restored(given: SavedMemory) -> tuple[Memories, dict[str, Input]]:
         for name, (slot, part, written) in given.inputs.items()
     }
     return memories, inputs
-
-
-def _holds(memory: Memory, concrete: Concrete) -> bool:
-    first = address(array_of(concrete))
-    if isinstance(concrete, Vector) != isinstance(memory.whole, Vector):
-        return False
-    return memory.start <= first <= memory.start + memory.whole.size
 
 
 def _part(memory: Memory, concrete: Concrete) -> _Part:

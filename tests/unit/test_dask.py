@@ -19,15 +19,20 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "dask.md"
 DEVICES = ["native", "opencl"]
 
 
-@pytest.fixture
-def cluster(disk_cache, monkeypatch):
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
     """Two workers in processes of their own, with one folder for the cache."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with (
-        distributed.LocalCluster(processes=True, **options) as made,
-        distributed.Client(made) as client,
-    ):
-        yield client
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SAREK_CACHE", "1")
+        patch.setenv("SAREK_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        with (
+            distributed.LocalCluster(processes=True, **options) as made,
+            distributed.Client(made) as client,
+        ):
+            client.wait_for_workers(2)
+            patch.undo()  # for the workers alone
+            yield client
 
 
 def example() -> dict[str, Any]:
@@ -54,13 +59,19 @@ def lloyd(points, centres, rounds):
     return centres
 
 
-def counters() -> dict[str, Any]:
-    """On a worker: what it did, and where."""
+def counters() -> dict[str, int]:
+    """On a worker: what it did until now."""
     from sarek_numba import execute
 
     found = execute.counters
     names = ("launches", "compiles", "disk_hits", "disk_writes")
     return {name: getattr(found, name) for name in names}
+
+
+def done_since(cluster, before):
+    """What each worker did, in the order of their names."""
+    now = cluster.run(counters)
+    return [{k: now[w][k] - before[w][k] for k in now[w]} for w in sorted(now)]
 
 
 def test_k_means(cluster):
@@ -69,10 +80,17 @@ def test_k_means(cluster):
     generator = np.random.default_rng(2)
     points = generator.integers(-50, 50, (2001, 2)).astype(np.float32)
     centres, rounds = points[:4].copy(), 5
+    before = cluster.run(counters)
     found = names["k_means"](cluster, points, centres, DEVICES, rounds)
     assert np.allclose(found, lloyd(points, centres, rounds), rtol=1e-6)
-    done = cluster.run(counters)
-    assert [each["launches"] for each in done.values()] == [rounds] * len(DEVICES)
+    assert [each["launches"] for each in done_since(cluster, before)] == [rounds] * len(DEVICES)
+
+
+def test_the_example_is_a_program(capsys):
+    """With a cluster of its own; it prints what the document says."""
+    example()["main"]()
+    (said,) = re.findall(r"print\(.*# (.*)", DOCUMENT.read_text())
+    assert capsys.readouterr().out.strip() == said
 
 
 def keeps(part):
@@ -84,7 +102,7 @@ def keeps(part):
 def test_parts_stay_on_the_devices_of_their_workers(cluster):
     """As vectors, which are not sent again."""
     names = example()
-    workers = sorted(cluster.scheduler_info()["workers"])
+    workers = sorted(cluster.nthreads())
     points = np.arange(20, dtype=np.float32).reshape(10, 2)
     parts = [
         cluster.submit(names["keep"], points[5 * k : 5 * k + 5], device, workers=[worker])
@@ -98,24 +116,29 @@ def test_parts_stay_on_the_devices_of_their_workers(cluster):
     assert np.array_equal(np.concatenate(back), points)
 
 
-def test_workers_share_the_cache_on_disk(cluster, disk_cache):
+def launched_on(kernel, x):
+    """On a worker: what a kernel makes of x."""
+    with sarek.use_device("native"):
+        kernel[4, 16](x, x, N, 2.0)
+    return x
+
+
+def test_workers_share_the_cache_on_disk(cluster):
     """What the first one compiled the second one finds: it compiles nothing."""
-    names = example()
-    first, second = sorted(cluster.scheduler_info()["workers"])
-    points, centres = np.ones((8, 2), np.float32), np.zeros((2, 2), np.float32)
-    results = []
-    for worker in (first, second):
-        part = cluster.submit(names["keep"], points, "native", workers=[worker], pure=False)
-        task = cluster.submit(names["sums_of"], part, centres, workers=[worker], pure=False)
-        results.append(task.result())
-    assert np.array_equal(results[0][0], results[1][0])
-    done = cluster.run(counters)
-    assert done[first]["compiles"] > 0
-    assert done[first]["disk_writes"] > 0
-    assert done[second]["compiles"] == 0
-    assert done[second]["disk_hits"] > 0
-    assert done[second]["launches"] == done[first]["launches"] == 1
-    assert any(disk_cache.rglob("*"))
+
+    @sarek.kernel
+    def shared(out, x, n, a):  # no other test has its like
+        i = sarek.global_idx.x
+        if i < n:
+            out[i] = (x[i] + 7) * a
+
+    before = cluster.run(counters)
+    for worker in sorted(before):
+        task = cluster.submit(launched_on, shared, floats(), workers=[worker], pure=False)
+        assert np.array_equal(task.result(), 2 * (np.arange(N) + 7))
+    first, second = done_since(cluster, before)
+    assert first == {"launches": 1, "compiles": 1, "disk_hits": 0, "disk_writes": 2}
+    assert second == {"launches": 1, "compiles": 0, "disk_hits": 2, "disk_writes": 0}
 
 
 def replayed(graph, x):
