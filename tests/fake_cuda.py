@@ -27,6 +27,7 @@ from sarek_cuda import driver
 from sarek_cuda.driver import Api, CudaError, ImageError
 from sarek_numba.codegen.cudalike import TYPES
 from tests.fake_cuda_graphs import FakeGraphs
+from tests.fake_ptx import declarations
 from tests.toolchains.shim.driver import FOLDER, OPTIONS, machine, run_blocks
 
 _DYNAMIC_BYTES = 256 << 10
@@ -258,6 +259,8 @@ class FakeApi(Api):
 
     def compile(self, source: str, options: Any, *, ptx: bool) -> tuple[bytes, str]:
         self._call("compile", context=False)
+        if ptx and not any("=compute_" in option for option in options):
+            return declarations(source).encode(), ""
         names = _KERNEL.findall(source)
         region = rf"static thread_local \1 \2[{_DYNAMIC_BYTES} / sizeof(\1)];"
         text = _HEAD.format(header=self.header) + _DYNAMIC.sub(region, source)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from sarek_cuda import adopting, driver
+from sarek_cuda import adopting, driver, ptx
 from sarek_cuda.dialect import DIALECT, STATIC_SHARED_BYTES, TARGET
 from sarek_cuda.graphs import CudaGraphs
 from sarek_cuda.record import architecture_for, capability_of, options_for, record_of
@@ -57,6 +57,8 @@ def _toolchain(api: driver.Api, device: Any) -> Toolchain:
         static_shared_bytes=STATIC_SHARED_BYTES,
         texts=frozenset({Language.CUDA}),
         images=frozenset({Language.PTX}),
+        declarations=partial(api.compile, ptx=True),
+        parameters=ptx.parameters,
     )
 
 

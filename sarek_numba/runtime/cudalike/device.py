@@ -21,6 +21,7 @@ from sarek_numba.runtime.cudalike.api import Api, ImageError
 from sarek_numba.runtime.cudalike.externals import TextExternals
 from sarek_numba.runtime.cudalike.function import Function
 from sarek_numba.runtime.cudalike.memory import AddressMemory, Held
+from sarek_numba.runtime.cudalike.parameters import Parameter
 from sarek_numba.runtime.cudalike.plans import VectorPlans
 from sarek_numba.runtime.cudalike.queues import Mark, Stream, StreamQueues
 from sarek_numba.runtime.device import (
@@ -43,6 +44,8 @@ class Toolchain:
     `plain_options` those of texts that others wrote, of languages in `texts`, where `images` are
     languages that the driver itself takes. `compile` gives code, or none, and the log.
     `static_shared_bytes` is what a kernel may declare, if the dialect does not put more elsewhere.
+    `parameters` are those of a kernel, by its name, in a text of the languages in `images`, into
+    which `declarations` makes one of those in `texts`; None where there is no such text.
     """
 
     target: Target
@@ -55,6 +58,8 @@ class Toolchain:
     static_shared_bytes: int
     texts: frozenset[Language]
     images: frozenset[Language] = frozenset()
+    declarations: Callable[[str, Sequence[str]], tuple[bytes, str]] | None = None
+    parameters: Callable[[str, str], tuple[Parameter, ...] | None] | None = None
 
 
 class BuiltProgram:
