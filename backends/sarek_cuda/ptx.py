@@ -8,6 +8,8 @@ writes an `int` as `.u32` and a pointer as `.u64`, so of integers the width is k
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +24,10 @@ _DECLARATION = re.compile(
     [\w$%]+ \s* (?:\[\s*(?P<count>\d+)\s*\])? \s*""",
     re.VERBOSE,
 )
-_FLOATS = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
+_FLOATS: Mapping[str, np.dtype[Any] | bool] = {
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+}
 
 
 def parameters(text: str, name: str) -> tuple[Parameter, ...] | None:
@@ -49,6 +54,4 @@ def _parameter(declaration: str) -> Parameter | None:
         return Parameter(f".{word} .ptr", size, type=None)
     if count is not None:
         return Parameter(f".{word}[{count}]", size)
-    return Parameter(
-        f".{word}", size, type=_FLOATS.get(word, True), is_integer=word.startswith(("u", "s"))
-    )
+    return Parameter(f".{word}", size, _FLOATS.get(word, True), word.startswith(("u", "s")))
