@@ -12,9 +12,9 @@ compiled kernel, what `runtime.launch` checks. Nothing is transferred before all
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, assert_never, overload
 
@@ -31,7 +31,14 @@ from sarek_numba.errors import (
 )
 from sarek_numba.frontend.complexes import WEAK_COMPLEX
 from sarek_numba.frontend.halves import value_type
-from sarek_numba.frontend.hints import NAMES, NONE, Hints, read_hints
+from sarek_numba.frontend.hints import (
+    NAMES,
+    NONE,
+    Hints,
+    python_function,
+    read_hints,
+    refuse_options,
+)
 from sarek_numba.frontend.records import RecordType, value_of
 from sarek_numba.frontend.shipped import reduced
 from sarek_numba.frontend.typed import Captured
@@ -509,8 +516,8 @@ class Dispatcher:
 
     def __reduce__(self) -> Any:
         """By its name, or with its function; it is specialised anew."""
-        about = self.py_func, self.hints, self.debug, self.grants
-        return reduced(self, (_remade, about))
+        made = partial(Dispatcher, self.py_func, self.hints, debug=self.debug, grants=self.grants)
+        return reduced(self, (made, ()))
 
     def ir(self, *arguments: Any) -> Kernel:
         """The kernel in Sarek IR, as lowered, for arguments or types (`sarek.float32[:]`, `int`).
@@ -583,12 +590,6 @@ class Dispatcher:
         return Card(
             self.py_func, options | ({"debug": True} if self.debug else {}), tuple(compiled)
         )
-
-
-def _remade(
-    function: FunctionType, hints: Hints, debug: bool, grants: tuple[policy.Grant, ...]
-) -> Dispatcher:
-    return Dispatcher(function, hints, debug=debug, grants=grants)
 
 
 def _is_sharded(values: Sequence[Any]) -> bool:
@@ -666,7 +667,7 @@ def kernel(function: Any = None, **options: Any) -> Any:
     given = {name: options.pop(name) for name in NAMES if name in options}
     debug = options.pop("debug", False)
     grants = _grants(options)
-    _refuse_options(options)
+    refuse_options(options)
     hints = read_hints(given)
     if not isinstance(debug, bool):
         message = f"@sarek.kernel(debug=...) is True or False, not {debug!r}"
@@ -675,9 +676,9 @@ def kernel(function: Any = None, **options: Any) -> Any:
         )
     if function is None:
         return lambda decorated: Dispatcher(
-            _python_function(decorated), hints, debug=debug, grants=grants
+            python_function(decorated), hints, debug=debug, grants=grants
         )
-    return Dispatcher(_python_function(function), hints, debug=debug, grants=grants)
+    return Dispatcher(python_function(function), hints, debug=debug, grants=grants)
 
 
 def _grants(options: dict[str, Any]) -> tuple[policy.Grant, ...]:
@@ -686,23 +687,3 @@ def _grants(options: dict[str, Any]) -> tuple[policy.Grant, ...]:
     if "fastmath" in options:
         grants = (*grants, accept.fastmath(options.pop("fastmath")))
     return grants
-
-
-def _refuse_options(options: Mapping[str, Any]) -> None:
-    for option in options:
-        message, hint = f"@sarek.kernel has no option '{option}'", "write @sarek.kernel"
-        raise UnsupportedConstruct(Diagnostic(UnsupportedConstruct, message, None, hint))
-
-
-def _python_function(given: Any) -> FunctionType:
-    plain = given.__func__ if isinstance(given, staticmethod) else given
-    if isinstance(plain, FunctionType):
-        return plain
-    raise UnsupportedConstruct(
-        Diagnostic(
-            UnsupportedConstruct,
-            f"@sarek.kernel takes a Python function, not a {type(given).__name__}",
-            None,
-            "define it with def",
-        )
-    )

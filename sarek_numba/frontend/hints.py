@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from types import FunctionType
 from typing import Any
 
 from sarek_numba.errors import Diagnostic, UnsupportedConstruct
@@ -64,6 +65,28 @@ def read_hints(options: Mapping[str, Any]) -> Hints:
             hint = "write the most threads of a block that any launch has"
             raise _refused(name, "a positive int or None", value, hint)
     return Hints(**options)
+
+
+def refuse_options(options: Mapping[str, Any]) -> None:
+    """Refuse what is left of the options. Raises UnsupportedConstruct."""
+    for option in options:
+        message, hint = f"@sarek.kernel has no option '{option}'", "write @sarek.kernel"
+        raise UnsupportedConstruct(Diagnostic(UnsupportedConstruct, message, None, hint))
+
+
+def python_function(given: Any) -> FunctionType:
+    """The function that `@sarek.kernel` decorates. Raises UnsupportedConstruct."""
+    plain = given.__func__ if isinstance(given, staticmethod) else given
+    if isinstance(plain, FunctionType):
+        return plain
+    raise UnsupportedConstruct(
+        Diagnostic(
+            UnsupportedConstruct,
+            f"@sarek.kernel takes a Python function, not a {type(given).__name__}",
+            None,
+            "define it with def",
+        )
+    )
 
 
 def _changed(name: str) -> bool:
