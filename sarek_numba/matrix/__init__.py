@@ -2,7 +2,8 @@
 
 `recognise` reads the IR of a kernel and gives a `Product`, or a `NotAProduct` that says why not and
 where; `bind` puts a launch's numbers into one; `choose` decides; `rewrite` makes the kernel that
-stands in, `specialise` what is launched. `run` asks for it. See `docs/matrix.md`.
+stands in, `specialise` what is launched. `run` asks for it, `tune` finds the fastest tiling. See
+`docs/matrix.md`.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ if TYPE_CHECKING:
     from sarek_numba.matrix import testing
     from sarek_numba.matrix.request import run
     from sarek_numba.matrix.specialise import Specialised, outcome_text, variant_name
+    from sarek_numba.matrix.tuner import Tuned, tune
 
 _HOME = {
     "Specialised": "specialise",
+    "Tuned": "tuner",
     "outcome_text": "specialise",
     "run": "request",
+    "tune": "tuner",
     "variant_name": "specialise",
 }
 _MODULES = ("testing",)
-__all__ = ["Specialised", "outcome_text", "run", "testing", "variant_name"]
+__all__ = ["Specialised", "Tuned", "outcome_text", "run", "testing", "tune", "variant_name"]
 
 
 def __getattr__(name: str) -> Any:

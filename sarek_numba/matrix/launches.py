@@ -6,6 +6,7 @@ in the report of `sarek.policy`; it never fails where the kernel as given would 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,8 +44,16 @@ class Given:
 _analysed: Memo[tuple[Kernel, launching.Analysed]] = Memo()
 
 
-def instead(given: Given, precision: str | None = None, *, explicit: bool = False) -> Outcome:
-    """Run a launch as another kernel, if it may; `Original` if nothing was run."""
+def instead(
+    given: Given,
+    precision: str | None = None,
+    *,
+    explicit: bool = False,
+    launch: Callable[..., None] | None = None,
+) -> Outcome:
+    """Run a launch as another kernel, if it may; `Original` if nothing was run. `launch` is given
+    the launch in place of the runtime.
+    """
     plan = choose(
         device=given.device,
         ir=given.analysed.kernel,
@@ -71,7 +80,7 @@ def instead(given: Given, precision: str | None = None, *, explicit: bool = Fals
         return made
     applied = policy.Applied(made.evidence)
     policy.record_once(given.analysed.kernel.name, record.name, NAME, applied)
-    launching.launch(*ready)
+    (launch or launching.launch)(*ready)
     return made
 
 
@@ -82,7 +91,7 @@ def attempt(
     given = replace(Given(*launch), grants=grants)
     if request is None:
         return instead(given)
-    return instead(given, request.precision, explicit=True)
+    return instead(given, request.precision, explicit=True, launch=request.launch)
 
 
 def stays(outcome: Outcome, device: Device, kernel: Kernel) -> bool:

@@ -22,6 +22,17 @@ class Asks(Protocol):
     ) -> Outcome: ...
 
 
+def asked(k: Any, name: str) -> Any:
+    """How a kernel is launched on request. Raises InvalidArgument for what is no kernel."""
+    ask = getattr(k, "launch_asking", None)
+    if ask is None:
+        raise InvalidArgument(
+            f"{name} takes a kernel, not {type(k).__name__}\n"
+            "  hint: decorate the function by @sarek.kernel"
+        )
+    return ask
+
+
 def run(
     k: Asks,
     *args: Any,
@@ -38,12 +49,7 @@ def run(
     allow. The outcome's text begins with `Specialised` or `Original`, and says why. Raises
     InvalidArgument for another precision or for what is no kernel, and as a launch does.
     """
-    ask = getattr(k, "launch_asking", None)
-    if ask is None:
-        raise InvalidArgument(
-            f"sarek.matrix.run takes a kernel, not {type(k).__name__}\n"
-            "  hint: decorate the function by @sarek.kernel"
-        )
+    ask = asked(k, "sarek.matrix.run")
     check_request(k.__name__, precision, True)
     outcome: Outcome = ask(Request(precision), args, grid, block, device, stream)
     policy.explain(f"kernel '{k.__name__}': {outcome}")

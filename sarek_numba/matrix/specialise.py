@@ -14,14 +14,14 @@ from sarek_numba.capability import DeviceRecord, Limits
 from sarek_numba.ir.nodes import CoopmatConfig, Kernel
 from sarek_numba.ir.types import INT64, Scalar
 from sarek_numba.ir.verify import verify
-from sarek_numba.matrix import testing
+from sarek_numba.matrix import testing, tuned
 from sarek_numba.matrix.bind import Dimensions, Launch
 from sarek_numba.matrix.choose import Plan
 from sarek_numba.matrix.lowering import Lowering, evidence_for
 from sarek_numba.matrix.rewrite.form import Form, Tiling, Variant, variant_name
 from sarek_numba.matrix.rewrite.kernel import rewritten
 from sarek_numba.matrix.rewrite.numbers import index_type, values
-from sarek_numba.matrix.rewrite.plan import form_of
+from sarek_numba.matrix.rewrite.plan import forms_of, preferred
 from sarek_numba.policy import Evidence
 from sarek_numba.runtime.cache import Memo
 from sarek_numba.runtime.outcome import Original
@@ -35,7 +35,9 @@ _MOST_THREADS = 2**31 - 1  # of a launch whose kernel has 32-bit coordinates
 class Specialised:
     """The launch runs `ir` in place of the kernel as given, on `grid` blocks of `block` threads.
 
-    `extra` are the values of the arguments behind the user's. `evidence` says why it may.
+    `extra` are the values of the arguments behind the user's. `evidence` says why it may. `choices`
+    are the variants and tilings that fit, of which `key` finds the tuned one; `operands` are the
+    positions of C, A and B.
     """
 
     ir: Kernel
@@ -48,6 +50,9 @@ class Specialised:
     via_interpreter: bool
     evidence: Evidence
     tiling: Tiling
+    choices: tuple[tuned.Choice, ...]
+    key: tuned.Key
+    operands: tuple[int, int, int]
 
     def __str__(self) -> str:
         where = " in the interpreter" if self.via_interpreter else ""
@@ -73,7 +78,8 @@ def specialise(plan: Plan, launch: Launch, record: DeviceRecord, arguments: int)
     width = _width(record)
     if width not in _WIDTHS:
         return Original(f"warps of '{record.name}' have {width} threads, not 32 or 64")
-    form = form_of(
+    aligned = _is_aligned(launch, product.a.argument), _is_aligned(launch, product.b.argument)
+    forms = forms_of(
         product=product,
         bound=bound,
         lowering=plan.lowering,
@@ -81,10 +87,14 @@ def specialise(plan: Plan, launch: Launch, record: DeviceRecord, arguments: int)
         width=width,
         index=Scalar.INT32,
         limits=record.limits,
-        aligned=(_is_aligned(launch, product.a.argument), _is_aligned(launch, product.b.argument)),
+        aligned=aligned,
     )
-    if isinstance(form, str):
-        return Original(form)
+    if isinstance(forms, str):
+        return Original(forms)
+    choices = tuple((form.variant, form.tiling) for form in forms)
+    key = _key(plan, forms[0], aligned, record)
+    chosen = None if testing.pins() else tuned.chosen(key)
+    form = forms[choices.index(chosen)] if chosen in choices else preferred(forms, bound)
     told = values(product, bound, form, launch.grid, launch.block)
     if index_type(told, bound) is INT64:
         form = replace(form, index=INT64)
@@ -109,6 +119,9 @@ def specialise(plan: Plan, launch: Launch, record: DeviceRecord, arguments: int)
         via_interpreter=record.backend == "interpreter",
         evidence=evidence,
         tiling=form.tiling,
+        choices=choices,
+        key=key,
+        operands=(product.c.argument, product.a.argument, product.b.argument),
     )
 
 
@@ -129,6 +142,22 @@ def _width(record: DeviceRecord) -> int:
 
 def _is_aligned(launch: Launch, argument: int) -> bool:
     return launch.buffers[argument][0] % _ALIGNED == 0
+
+
+def _key(plan: Plan, form: Form, aligned: tuple[bool, bool], record: DeviceRecord) -> tuned.Key:
+    """What a choice of a tiling depends on. Sizes between two powers of two are alike."""
+    bound = plan.bound
+    sizes = (bound.m, bound.n, bound.k, *bound.batch)
+    return (
+        plan.content,
+        str(plan.lowering),
+        str(plan.config),
+        form.width,
+        *(lines.value for lines in (form.a, form.b, form.c)),
+        *aligned,
+        tuple(size.bit_length() for size in sizes),
+        tuned.of_device(record),
+    )
 
 
 def _kernel(plan: Plan, form: Form, names: tuple[str, ...], arguments: int) -> Kernel:

@@ -16,6 +16,11 @@ tiling: ContextVar[int | None] = ContextVar("sarek_matrix_tiling", default=None)
 direct: ContextVar[bool | None] = ContextVar("sarek_matrix_direct", default=None)
 
 
+def pins() -> bool:
+    """Whether a test states the form of rewrites."""
+    return tiling.get() is not None or direct.get() is not None
+
+
 @contextmanager
 def fail_analysis() -> Iterator[None]:
     """The analysis of a kernel that was not looked at before raises, as a defect in it would."""

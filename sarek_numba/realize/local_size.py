@@ -21,18 +21,15 @@ from typing import Any
 import numpy as np
 
 from sarek_numba.errors import DeviceLost, InvalidArgument
-from sarek_numba.realize.buffers import Concrete
-from sarek_numba.realize.inputs import array_of
 from sarek_numba.realize.programs import Program
 from sarek_numba.runtime import disk, recorders
 from sarek_numba.runtime import launch as launching
 from sarek_numba.runtime.cache import Memo
 from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.dimensions import dimensions
-from sarek_numba.runtime.memory import address, extent, host_bytes
+from sarek_numba.runtime.duplicates import duplicates
 from sarek_numba.runtime.registry import Device, device
 from sarek_numba.runtime.soa import SoAVector
-from sarek_numba.runtime.vector import Vector, vector_of
 
 LARGEST = 1024  # threads of a block, and along one side
 _KIND = "local_size"  # of entries on disk
@@ -167,21 +164,9 @@ class _Trial:
 
     def begin(self) -> None:
         """Copies as the user's buffers are now; buffers that share memory have copies that do."""
-        writes = sorted(self.program.analysed.writes)
-        written = [k for k in writes if isinstance(self.given[k], _ARRAYS)]
-        columns = [k for k in writes if isinstance(self.given[k], SoAVector)]
-        self.copies = {k: self.given[k].copy() for k in columns}
-        owners: dict[int, tuple[Any, int]] = {}
-        for position, value in enumerate(self.given):
-            if not isinstance(value, _ARRAYS) or not any(
-                _share(value, self.given[k]) for k in written
-            ):
-                continue
-            owner, start = _whole(value)
-            if id(owner) not in owners:
-                owners[id(owner)] = _copied(owner), start
-            copy, start = owners[id(owner)]
-            self.copies[position] = _alike(value, copy, start)
+        writes = self.program.analysed.writes
+        columns = [k for k in sorted(writes) if isinstance(self.given[k], SoAVector)]
+        self.copies = {k: self.given[k].copy() for k in columns} | duplicates(self.given, writes)
 
     def launch(self, block: Dimensions) -> float:
         """The seconds of a launch, which is waited for."""
@@ -305,44 +290,3 @@ def _progress(total: int) -> Iterator[Callable[[], None]]:
     finally:
         if bar is not None:
             bar.stop()
-
-
-# --- copies of what is written --------------------------------------------------------------------
-
-_ARRAYS = (Vector, np.ndarray)
-
-
-def _span(value: Concrete) -> tuple[int, int]:
-    array = array_of(value)
-    return extent(array, address(array))
-
-
-def _share(left: Concrete, right: Concrete) -> bool:
-    a, b = _span(left), _span(right)
-    return left is right or (a[0] < b[1] and b[0] < a[1])
-
-
-def _whole(value: Concrete) -> tuple[Any, int]:
-    """The memory that a buffer is part of, and where it begins."""
-    if isinstance(value, Vector):
-        return value._storage, value._storage.start
-    base: Any = value
-    while isinstance(base.base, np.ndarray):
-        base = base.base
-    return base, extent(base, address(base))[0]
-
-
-def _copied(owner: Any) -> Any:
-    if isinstance(owner, np.ndarray):
-        start, end = extent(owner, address(owner))
-        return np.array(host_bytes(start, end - start, True, [owner]))
-    owner.fetch(0, owner.host.size)
-    return vector_of(owner.host)
-
-
-def _alike(value: Concrete, copy: Any, start: int) -> Concrete:
-    """The same part of a copy."""
-    array = array_of(value)
-    memory = copy._storage.host if isinstance(copy, Vector) else copy
-    made: Any = np.ndarray(array.shape, array.dtype, memory, address(array) - start, array.strides)
-    return Vector(copy._storage, made) if isinstance(copy, Vector) else made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sarek_numba.accept import ROUNDINGS
@@ -20,9 +21,13 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A launch asks to run on matrix units; `precision` is for operands of float32."""
+    """A launch asks to run on matrix units; `precision` is for operands of float32.
+
+    `launch` takes the place of `runtime.launch.launch` for what stands in for the kernel.
+    """
 
     precision: str | None
+    launch: Callable[..., None] | None = None
 
 
 def check_request(kernel: str, precision: str | None, explicit: bool) -> None:

@@ -6,6 +6,8 @@ enough of them for all parts of a device.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sarek_numba.capability import Limits
 from sarek_numba.ir.matrices import fragments_of, row_alignment
 from sarek_numba.ir.nodes import CoopmatConfig
@@ -40,7 +42,7 @@ def lines_of(rows: int, columns: int, at: Placement) -> Lines:
     return Lines.COLUMNS if at.row_stride == 1 else Lines.NONE
 
 
-def form_of(
+def forms_of(
     *,
     product: Product,
     bound: Bound,
@@ -50,9 +52,9 @@ def form_of(
     index: Scalar,
     limits: Limits,
     aligned: tuple[bool, bool],
-) -> Form | str:
-    """The form for a launch, or why there is none. `aligned` says of A and B whether element 0 of
-    the buffer stands at a multiple of 16 bytes.
+) -> list[Form] | str:
+    """The forms that fit a launch, by preference, or why there is none. `aligned` says of A and B
+    whether element 0 of the buffer stands at a multiple of 16 bytes.
     """
     scheme = scheme_of(product, lowering)
     lines = (
@@ -64,21 +66,31 @@ def form_of(
     def made(variant: Variant, tiling: Tiling) -> Form:
         return Form(lowering, variant, tiling, config, width, index, *lines)
 
-    for tiling in _directs(product, bound, config, scheme, lines, aligned):
-        form = made(Direct(tiling.count), tiling)
-        if _fits(form, scheme, limits):
-            return form
+    directs = _directs(product, bound, config, scheme, lines, aligned)
     fitting = [
-        form for tiling in _tilings(config) if _fits(form := made(Staged(), tiling), scheme, limits)
-    ]
-    if not fitting:
-        return (
-            f"its tiles take more than the {limits.shared_bytes} bytes of shared memory there are"
+        form
+        for form in (
+            *(made(Direct(tiling.count), tiling) for tiling in directs),
+            *(made(Staged(), tiling) for tiling in _tilings(config)),
         )
+        if _fits(form, scheme, limits)
+    ]
+    if any(isinstance(form.variant, Staged) for form in fitting):
+        return fitting
+    return f"its tiles take more than the {limits.shared_bytes} bytes of shared memory there are"
+
+
+def preferred(forms: Sequence[Form], bound: Bound) -> Form:
+    """The form of a launch for which nothing was measured: a direct one, or the largest tiles of
+    which there are enough.
+    """
+    staged = [form for form in forms if isinstance(form.variant, Staged)]
     wanted = testing.tiling.get()
     if wanted is not None:
-        return fitting[min(wanted, len(fitting) - 1)]
-    return next((form for form in fitting if _tiles(form, bound) >= ENOUGH_TILES), fitting[-1])
+        return staged[min(wanted, len(staged) - 1)]
+    if isinstance(forms[0].variant, Direct):
+        return forms[0]
+    return next((form for form in staged if _tiles(form, bound) >= ENOUGH_TILES), staged[-1])
 
 
 def _tilings(config: CoopmatConfig) -> list[Tiling]:
@@ -155,4 +167,4 @@ def _is_whole(tiling: Tiling, config: CoopmatConfig, bound: Bound) -> bool:
     return not (bound.m % rows or bound.n % columns or bound.k % inner)
 
 
-__all__ = ["form_of", "lines_of"]
+__all__ = ["forms_of", "lines_of", "preferred"]
