@@ -101,25 +101,3 @@ def _is_count(value: Any) -> bool:
 def _refused(name: str, wanted: str, value: Any, hint: str) -> UnsupportedConstruct:
     message = f"@sarek.kernel({name}=...) is {wanted}, not {value!r}"
     return UnsupportedConstruct(Diagnostic(UnsupportedConstruct, message, None, hint))
-
-
-def refuse_options(options: Mapping[str, Any]) -> None:
-    """Refuse what `@sarek.kernel` has no option for. Raises UnsupportedConstruct."""
-    for option in options:
-        message, hint = f"@sarek.kernel has no option '{option}'", "write @sarek.kernel"
-        raise UnsupportedConstruct(Diagnostic(UnsupportedConstruct, message, None, hint))
-
-
-def python_function(given: Any) -> FunctionType:
-    """The function that `@sarek.kernel` decorates. Raises UnsupportedConstruct for what is none."""
-    plain = given.__func__ if isinstance(given, staticmethod) else given
-    if isinstance(plain, FunctionType):
-        return plain
-    raise UnsupportedConstruct(
-        Diagnostic(
-            UnsupportedConstruct,
-            f"@sarek.kernel takes a Python function, not a {type(given).__name__}",
-            None,
-            "define it with def",
-        )
-    )
