@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sarek_numba.errors import CapabilityError
-from sarek_numba.ir.types import BOOL, FLOAT32, Scalar
+from sarek_numba.ir.types import BOOL, FLOAT32, FLOAT64, Scalar
 from sarek_numba.passes import library
 from sarek_vulkan import operators, subnormals
 from sarek_vulkan.code import Code, Value
@@ -177,6 +177,10 @@ def intrinsic(emitter: Expressions, name: str, args: Sequence[Value], type: Scal
         return code.reinterpreted(args[0], type)
     if name == "sqrt" and operand in abilities.exact_square_root:
         return code.extended("Sqrt", type, *args)
+    if name == "sqrt" and type is FLOAT32 and FLOAT64 in abilities.exact_square_root:
+        # rounding twice is rounding once, as of quotients (`division`), and no root is subnormal
+        wide = code.converted(args[0], FLOAT64)
+        return code.plain_convert(code.extended("Sqrt", FLOAT64, wide), FLOAT32)
     if name == "fma" and operand in abilities.exact_fma:
         return code.exact(code.extended("Fma", type, *args))
     if (name, operand) in abilities.native and name in NATIVE:

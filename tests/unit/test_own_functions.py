@@ -70,7 +70,7 @@ def test_within_its_bound(name: str, dtype: type) -> None:
         own_kernel(function.intrinsic, dtype)[-(-len(out) // 64), 64](out, *rows)
     found = judge(rows, exact(function, rows), out)
     assert found.deviations == ()
-    assert found.ulp <= (1.5 if dtype is np.float32 else BOUNDS[function.intrinsic])
+    assert found.ulp <= (2.3 if dtype is np.float32 else BOUNDS[function.intrinsic])
 
 
 @each_typed

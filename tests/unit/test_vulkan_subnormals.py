@@ -16,7 +16,7 @@ import sarek_numba as sarek
 from sarek_numba import passes
 from sarek_numba.capability import Capability, Verdict
 from sarek_numba.ir.nodes import AtomicOp
-from sarek_numba.ir.types import FLOAT32, MemSpace, Scalar
+from sarek_numba.ir.types import FLOAT32, FLOAT64, MemSpace, Scalar
 from sarek_numba.runtime.registry import Device
 from sarek_vulkan.code import Code, Value
 from sarek_vulkan.emit import emit, target_for
@@ -172,3 +172,32 @@ def test_a_grant_of_fast_arithmetic_gives_them_up():
         text = disassemble(emit(kernel, abilities_of(NVIDIA), 256).words)
         counts[fast] = text.count(" OpFOrdLessThan "), text.count(" OpFUnordNotEqual ")
     assert counts[True] < counts[False]
+
+
+@sarek.kernel
+def roots(out, a):
+    i = sarek.global_idx.x
+    if i < len(a):
+        out[i] = np.sqrt(a[i])
+
+
+@on_vulkan
+@pytest.mark.parametrize("flushes", [frozenset(), frozenset({FLOAT32})], ids=["kept", "flushed"])
+def test_square_roots_through_float64(
+    device: Device, flushes: frozenset[Scalar], request: pytest.FixtureRequest
+) -> None:
+    """Where the device's own are exact in float64 alone, with subnormal arguments."""
+    made = VulkanDriver(driver_of(device).physical, "vulkan:roots")
+    made.abilities = replace(
+        made.abilities, flushes=flushes, exact_square_root=frozenset({FLOAT64})
+    )
+    if flushes:
+        request.getfixturevalue("flushing")
+    bits = np.random.default_rng(3).integers(0, 2**31, 4000, np.uint32)
+    a = np.concatenate([bits.view(np.float32), NUMBERS, -bits[:9].view(np.float32)])
+    out, expected = np.full((2, len(a)), 7, np.float32)
+    roots.launch(out, a, grid=64, block=64, device=Device(made))
+    roots.launch(expected, a, grid=64, block=64, device="interpreter")
+    np.testing.assert_array_equal(out, expected)
+    kernel = passes.legalise(roots.ir(out, a), made.target)
+    assert "OpFConvert" in disassemble(emit(kernel, made.abilities, 256).words)

@@ -121,7 +121,6 @@ def polynomials() -> list[Polynomial]:
             6,
             np.float32,
         ),
-        Polynomial("tanh", _odd(mp.tanh, 1, -mp.mpf(1) / 3), 0, mp.mpf("0.56") ** 2, 5, np.float32),
         Polynomial("log", _series(lambda i: mp.mpf(2) / (2 * i + 3)), 0, ratio, 3, np.float32),
     ]
 

@@ -1,8 +1,8 @@
 """Functions of float32 in float32 alone, for devices on which float64 is slow or not there.
 
 The results are not those of the float64 functions rounded, which are within half a unit in the
-last place: these are within one and a half. exp, log and what is made of them are reduced as those
-of float64 are; a logarithm of another base takes log(1 + f) as a pair.
+last place: these are within one and a half, tanh within 2.3. exp, log and what is made of them are
+reduced as those of float64 are; a logarithm of another base takes log(1 + f) as a pair.
 Coefficients are those of `tools/numerics/polynomials.py`.
 """
 
@@ -15,7 +15,8 @@ import numpy as np
 import sarek_numba as sarek
 
 _ROUND = 12582912.0  # 3 * 2^22: a float below 2^22 added to it becomes an integer in its low bits
-_ROUND_BITS = 0x4B400000
+_ROUND_BITS = 0x4B400000  # no bit of which is left when it is shifted by 23
+_ONE_BITS = 0x3F800000
 _PER_LN2 = 1.4426950408889634
 _LN2_HEAD = 0.693145751953125  # 16 bits: its products with an exponent are exact
 _LN2_TAIL = 1.4286068203094173e-06
@@ -40,19 +41,23 @@ def _scaled(x: sarek.float32, k: sarek.int32) -> sarek.float32:
 
 
 @sarek.function(inline=True)
-def _exp_of(x: sarek.float32) -> sarek.float32:
-    """exp(x) for a NaN and for -105 <= x <= 90."""
+def _reduced(x: sarek.float32):
+    """k with `_ROUND` added to it, and r: x = k ln 2 + r, |r| <= ln 2 / 2."""
     shifted = x * _PER_LN2 + _ROUND
     k = shifted - _ROUND
-    r = (x - k * _LN2_HEAD) - k * _LN2_TAIL
+    return shifted, (x - k * _LN2_HEAD) - k * _LN2_TAIL
+
+
+@sarek.function(inline=True)
+def _expm1_of(r: sarek.float32) -> sarek.float32:
+    """exp(r) - 1 for |r| <= 0.35."""
     p = np.float32(0.0001989198)
     p = p * r + 0.0013934541
     p = p * r + 0.0083333105
     p = p * r + 0.041666456
     p = p * r + 0.16666667
     p = p * r + 0.5
-    n = sarek.math.reinterpret(shifted, sarek.int32) - sarek.int32(_ROUND_BITS)
-    return _scaled(1.0 + (r + r * r * p), n)
+    return r + r * r * p
 
 
 @sarek.function
@@ -61,7 +66,9 @@ def exp(x: sarek.float32) -> sarek.float32:
         x = sarek.float32(90.0)
     if x < -105.0:
         x = sarek.float32(-105.0)
-    return _exp_of(x)
+    shifted, r = _reduced(x)
+    n = sarek.math.reinterpret(shifted, sarek.int32) - sarek.int32(_ROUND_BITS)
+    return _scaled(1.0 + _expm1_of(r), n)
 
 
 @sarek.function
@@ -85,22 +92,17 @@ def exp2(x: sarek.float32) -> sarek.float32:
 
 @sarek.function
 def tanh(x: sarek.float32) -> sarek.float32:
-    magnitude = abs(x)
-    found = x
-    if magnitude < 0.55:
-        z = x * x
-        p = np.float32(0.0024953797)
-        p = p * z - 0.00850477
-        p = p * z + 0.02181326
-        p = p * z - 0.053964198
-        p = p * z + 0.13333322
-        p = p * z - 0.33333334
-        found = x + x * (z * p)
-    else:
-        if magnitude > 10.0:
-            magnitude = sarek.float32(10.0)
-        found = 1.0 - 2.0 / (_exp_of(2.0 * magnitude) + 1.0)
-    return np.copysign(found, x)
+    """t / (t + 2) with t = exp(2 |x|) - 1 = 2^k (exp(r) - 1) + (2^k - 1), for all x alike."""
+    double = 2.0 * abs(x)
+    if double > 20.0:
+        double = sarek.float32(20.0)
+    shifted, r = _reduced(double)
+    power = sarek.math.reinterpret(
+        (sarek.math.reinterpret(shifted, sarek.int32) << sarek.int32(23)) + sarek.int32(_ONE_BITS),
+        sarek.float32,
+    )
+    t = power * _expm1_of(r) + (power - 1.0)
+    return np.copysign(t / (t + 2.0), x)
 
 
 @sarek.function(inline=True)
