@@ -55,6 +55,15 @@ _OF_LAUNCHES = (
 )
 
 
+def is_debugging() -> bool:
+    """Whether SAREK_DEBUG may say something: a look that costs a launch little."""
+    data = getattr(os.environ, "_data", None)
+    return type(data) is not dict or _DEBUG in data
+
+
+_DEBUG = getattr(os.environ, "encodekey", str)("SAREK_DEBUG")
+
+
 def debug_words() -> frozenset[str]:
     """SAREK_DEBUG: a level from 1 to 4 and components, of which "all" is the default."""
     return _words("SAREK_DEBUG") - {"0"}

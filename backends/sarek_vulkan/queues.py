@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _WORD = 8
 _REMEMBERED = 64  # failures
+_MOST_FLYING = 16  # command buffers, before somebody looks which are done
 _NAMED = 4  # kernels that an error names
 _QUERIES = 256  # times of one command buffer
 _POLL_NS = 100_000_000  # after which waiting looks for interrupts
@@ -130,6 +131,8 @@ class Lane:
         self._objects.pools.append(made[0])
         self._pool = made[0]
         self._counter = ffi.new("uint64_t *")
+        self._signalled, self._commands = ffi.new("uint64_t *"), ffi.new("VkCommandBuffer *")
+        self._alone = self._submission([], [])
         self._begin_info = driver.make("VkCommandBufferBeginInfo", flags=0x1)
         self._between = driver.make(
             "VkMemoryBarrier", srcAccessMask=_WRITES, dstAccessMask=_READS | _WRITES
@@ -314,7 +317,8 @@ class Lane:
         with self.lock:
             self.logical.refuse_lost()
             self.submit()
-            self._reclaim(self._counted())
+            if len(self._flying) > _MOST_FLYING:
+                self._reclaim(self._counted())
             self._value += 1
             batch = Batch(commands, value=self._value, names=names, kept=[kept], recorded=True)
             self._hand_over(batch, 0)
@@ -332,32 +336,32 @@ class Lane:
         self._flying.append(batch)
 
     def _submitted_now(self, batch: Batch, behind: dict[Lane, int]) -> int:
+        info = self._submission([*behind], [*behind.values()]) if behind else self._alone
+        self._signalled[0], self._commands[0] = batch.value, batch.commands
+        with self._queue.lock:
+            return int(self._call.vkQueueSubmit(self._queue.handle, 1, info, driver.ffi.NULL))
+
+    def _submission(self, lanes: list[Lane], values: list[int]) -> Any:
+        """What submits `_commands[0]`, behind values of other lanes, and counts `_signalled[0]`."""
         ffi = driver.ffi
-        waits = ffi.new("VkSemaphore[]", [lane._semaphore[0] for lane in behind])
-        values = ffi.new("uint64_t[]", list(behind.values()))
-        stages = ffi.new("VkPipelineStageFlags[]", [_ALL] * len(behind))
-        signalled = ffi.new("uint64_t *", batch.value)
-        commands = ffi.new("VkCommandBuffer *", batch.commands)
         timeline = driver.make(
             "VkTimelineSemaphoreSubmitInfo",
-            waitSemaphoreValueCount=len(behind),
-            pWaitSemaphoreValues=values,
+            waitSemaphoreValueCount=len(lanes),
+            pWaitSemaphoreValues=ffi.new("uint64_t[]", values),
             signalSemaphoreValueCount=1,
-            pSignalSemaphoreValues=signalled,
+            pSignalSemaphoreValues=self._signalled,
         )
-        info = driver.make(
+        return driver.make(
             "VkSubmitInfo",
             pNext=timeline,
-            waitSemaphoreCount=len(behind),
-            pWaitSemaphores=waits,
-            pWaitDstStageMask=stages,
+            waitSemaphoreCount=len(lanes),
+            pWaitSemaphores=ffi.new("VkSemaphore[]", [lane._semaphore[0] for lane in lanes]),
+            pWaitDstStageMask=ffi.new("VkPipelineStageFlags[]", [_ALL] * len(lanes)),
             commandBufferCount=1,
-            pCommandBuffers=commands,
+            pCommandBuffers=self._commands,
             signalSemaphoreCount=1,
             pSignalSemaphores=self._semaphore,
         )
-        with self._queue.lock:
-            return int(self._call.vkQueueSubmit(self._queue.handle, 1, info, ffi.NULL))
 
     def _fail(self, batch: Batch, result: int) -> None:
         """A batch that the driver refuses counts as done, so that nobody waits for it for ever."""

@@ -35,7 +35,7 @@ from sarek_numba.realize.run import Recorded, recorded_of, run_linear
 from sarek_numba.realize.steps import steps_of
 from sarek_numba.realize.symbols import known, symbol_of
 from sarek_numba.runtime import launch as launching
-from sarek_numba.runtime import recorders, telemetry
+from sarek_numba.runtime import recorders
 from sarek_numba.runtime.arguments import Arguments
 from sarek_numba.runtime.device import Dimensions
 from sarek_numba.runtime.graphs import dependencies
@@ -291,9 +291,8 @@ class CapturedGraph:
         """`replay`, with the inputs and variables in a mapping."""
         self._check_ready()
         with self._replaying:
-            if not given and self._as_captured is not None and not telemetry.is_measuring():
-                self._as_captured.run(wait)
-            else:
+            before = self._as_captured
+            if given or before is None or not before.again(wait):
                 self._replay_with(given, wait)
 
     def _replay_with(self, given: Mapping[str, Any], wait: bool) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from sarek_numba.errors import InvalidArgument
@@ -83,6 +84,9 @@ def _run(target: Device, call: Call, buffers: Buffers, context: ExecContext) -> 
         target.synchronize()
 
 
+_NOTHING: Mapping[int, Sequence[Step]] = MappingProxyType({})  # has changed
+
+
 # --- graphs ---------------------------------------------------------------------------------------
 
 
@@ -145,6 +149,17 @@ class Recorded:
         for pending in self._pending.values():
             pending.update(found)
         self._tries |= bool(found)
+
+    def again(self, wait: bool) -> bool:
+        """Do all calls as the time before, by the device's mechanism; False if that cannot be."""
+        graph = self._graph
+        if graph is None or self._pending["graph"] or telemetry.is_measuring():
+            return False
+        if not graph.replay(_NOTHING, wait):
+            return False
+        statistics.launches += 1
+        self._listed = False
+        return True
 
     def run(self, wait: bool) -> None:
         """Do all calls: by the device's mechanism if it has one for them, else one by one."""

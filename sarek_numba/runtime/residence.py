@@ -78,6 +78,11 @@ class Residence:
                 if self._memory is None
                 else ready_key(self._memory, self._queue, place.access)
             )
+        self._uses = [
+            (place.storage._uses.add, first, last, place.access is Access.WRITE)
+            for place in self._places
+            for first, last in place.used or [(0, 0)]
+        ]
         self._count = 0
 
     @property
@@ -131,17 +136,19 @@ class Residence:
             work = Work(queue, mark, used)
             queue.remember(work)
         assert memory is not None
+        if ready:  # for this queue, and locked
+            for add, first, last, written in self._uses:
+                add(first, last, written, work)
+            return work
         for place in self._places:
             storage = place.storage
-            if not ready:
-                for first, last in place.written:
-                    storage.written_on(memory, first, last)
+            for first, last in place.written:
+                storage.written_on(memory, first, last)
             if place.access is None:
                 storage.used_by(work, 0, 0, written=False)
             for first, last in place.used:
                 storage.used_by(work, first, last, written=place.access is Access.WRITE)
-            if not ready:
-                storage.note(memory, place.access, queue)
+            storage.note(memory, place.access, queue)
         return work
 
     def _bring(self, memory: DeviceMemory, moved: Callable[[set[Storage]], None]) -> None:

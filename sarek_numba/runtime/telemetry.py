@@ -102,6 +102,8 @@ def tell(launch: Launched) -> None:
 
 def level(component: str) -> int:
     """How much `SAREK_DEBUG` asks of a component: 0 nothing, else ONCE to SOURCE."""
+    if not settings.is_debugging():
+        return 0
     words = settings.debug_words()
     if not words:
         return 0
