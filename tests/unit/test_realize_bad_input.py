@@ -55,7 +55,8 @@ def test_the_host_reads_inside_a_capture(on):
         scale[4, 16](y, x, N, 2.0)
         assert refused(lambda: y[0]) == (
             "the host reads a vector, whose elements are not computed before the graph is "
-            "replayed, inside a capture\n  hint: read it after g.replay(), outside of `with sarek.capture()`"
+            "replayed, inside a capture\n"
+            "  hint: read it after g.replay(), outside of `with sarek.capture()`"
         )
     assert works(g, y)
 
