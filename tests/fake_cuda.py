@@ -12,12 +12,14 @@ import ctypes
 import hashlib
 import json
 import re
+import struct
 import subprocess
 import tempfile
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ import numpy as np
 from sarek_cuda import driver
 from sarek_cuda.driver import Api, CudaError, ImageError
 from sarek_numba.codegen.cudalike import TYPES
+from sarek_numba.ir.types import Scalar
 from tests.fake_cuda_graphs import FakeGraphs
 from tests.fake_ptx import declarations
 from tests.toolchains.shim.driver import FOLDER, OPTIONS, machine, run_blocks
@@ -55,6 +58,7 @@ _SHARED = re.compile(r"^ *__shared__ ([\w ]+?) ?\w+\[(\d+)\];", re.MULTILINE)
 _BYTES = {name: max(scalar.bits, 8) // 8 for scalar, name in TYPES.items()}
 _USUAL_SHARED = 48 << 10  # bytes of a kernel that was not told of more: all that may be declared
 _WAITS = 20  # seconds, for a host that lets streams go on; the real driver waits for ever
+_LINE = 64  # bytes that arguments may have to be aligned to
 _MAGIC = b"fake cubin of 2 parts\n"
 _FREE = 0xDD  # what memory is filled with
 
@@ -263,7 +267,10 @@ class FakeApi(Api):
             return declarations(source).encode(), ""
         names = _KERNEL.findall(source)
         region = rf"static thread_local \1 \2[{_DYNAMIC_BYTES} / sizeof(\1)];"
-        text = _HEAD.format(header=self.header) + _DYNAMIC.sub(region, source)
+        head = _HEAD.format(header=self.header)
+        if "TensorMap" in source:
+            head = head.replace("#line 1", '#include "hopper.h"\n#line 1')
+        text = head + _DYNAMIC.sub(region, source)
         code, log = _compiled(text + "".join(_ENTRY.format(name=name) for name in names))
         # its ptxas puts arrays side by side by their alignment, so there is nothing between them
         declared = sum(_BYTES[item] * int(count) for item, count in _SHARED.findall(source))
@@ -366,12 +373,14 @@ class FakeApi(Api):
 
     def launch_of(self, function: FakeFunction, sizes: Any, address: int) -> Callable[[], None]:
         """A launch with the arguments that stand at addresses now."""
-        count = len(function.sizes)
-        words, addresses = (ctypes.c_uint64 * count)(), (ctypes.c_void_p * count)()
+        places = list(accumulate(_whole(size) for size in (0, *function.sizes)))
+        addresses = (ctypes.c_void_p * len(function.sizes))()
+        words = ctypes.create_string_buffer(places[-1] + _LINE)
+        first = _whole(ctypes.addressof(words))
         for k, size in enumerate(function.sizes):
             source = ctypes.c_uint64.from_address(address + 8 * k).value
-            addresses[k] = ctypes.addressof(words) + 8 * k
-            ctypes.memmove(ctypes.addressof(words) + 8 * k, source, size)
+            addresses[k] = first + places[k]
+            ctypes.memmove(first + places[k], source, size)
 
         def run() -> None:
             if self._lose is not None:
@@ -381,6 +390,27 @@ class FakeApi(Api):
             words[:0]  # alive until now
 
         return run
+
+    def tensor_map(
+        self,
+        type: Scalar,
+        address: int,
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        box: Sequence[int],
+    ) -> bytes:
+        """That of the shim (`hopper.h`); refuses what the driver does."""
+        self._call("tensor_map")
+        lines = [address, *strides]
+        inside = all(0 < size < 2**32 for size in sizes) and all(0 < size <= 256 for size in box)
+        if any(line % 16 or line <= 0 for line in lines) or not inside or max(strides) >= 2**40:
+            raise CudaError(driver.INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE")
+        if box[0] * type.bits // 8 > 128:  # what the swizzle takes
+            raise CudaError(driver.INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE")
+        assert len(sizes) == 3
+        assert box[2] == 1
+        words = address, *sizes, *strides, *box[:2], type.bits // 8
+        return struct.pack("<6Q3I", *words).ljust(128, b"\0")
 
     def graph_calls(self) -> Any:
         return self.graphs
@@ -532,6 +562,11 @@ class FakeApi(Api):
         assert start.timed
         assert end.timed
         return (end.at - start.at) * 1e3
+
+
+def _whole(size: int) -> int:
+    """So that whatever is next is aligned."""
+    return -(-size // _LINE) * _LINE
 
 
 def _compiled(text: str) -> tuple[bytes, str]:

@@ -9,11 +9,13 @@ here.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
 from sarek_cuda.graph_calls import GraphCalls
+from sarek_numba.ir.types import Scalar
 from sarek_numba.runtime.cudalike.access import Access, check, failure
 from sarek_numba.runtime.cudalike.api import ApiError, Framework, ImageError
 from sarek_numba.runtime.cudalike.found import Found
@@ -30,6 +32,13 @@ NOT_FOUND = 500
 NOT_READY = 600
 OUT_OF_RESOURCES = 701
 _FUNCTIONS_VERSION = 12040  # of the driver: calls that tell of functions, and that load them
+_MAP_BYTES = 128  # a CUtensorMap
+_MAP_TYPES = {
+    Scalar.FLOAT16: "FLOAT16",
+    Scalar.BFLOAT16: "BFLOAT16",
+    Scalar.INT8: "UINT8",
+    Scalar.UINT8: "UINT8",
+}
 _ENTRY_VERSION = 4000  # of CUDA, whose calls these are: cuLaunchKernel came with 4.0
 STICKY = {  # after these nothing works in the context: CUDA driver API, CUresult
     214: "an error of memory that could not be corrected",
@@ -246,6 +255,38 @@ class Api:
         """The call that launches: (function, grid, block, bytes, stream, addresses, 0) beside each
         other; it gives a tuple with the status, which is false for success."""
         return self._cuda.cuLaunchKernel
+
+    def tensor_map(
+        self,
+        type: Scalar,
+        address: int,
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        box: Sequence[int],
+    ) -> bytes:
+        """A `CUtensorMap`: what the copy engine must know of an array, and how much it takes.
+
+        `sizes` are in elements, `strides` of all dimensions but the first in bytes. A box is stored
+        with the swizzle of 128 bytes; what is outside of the array is zero.
+        """
+        cuda = self._cuda
+        kinds, name = cuda.CUtensorMapDataType, _MAP_TYPES[type]
+        made = self.check(
+            cuda.cuTensorMapEncodeTiled(
+                getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{name}"),
+                len(sizes),
+                address,
+                [cuda.cuuint64_t(size) for size in sizes],
+                [cuda.cuuint64_t(stride) for stride in strides],
+                [cuda.cuuint32_t(size) for size in box],
+                [cuda.cuuint32_t(1) for _ in box],
+                cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+                cuda.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+                cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                cuda.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            )
+        )
+        return ctypes.string_at(int(made.getPtr()), _MAP_BYTES)
 
     def graph_calls(self) -> GraphCalls:
         """The calls for graphs."""

@@ -10,12 +10,14 @@ from typing import Any
 from sarek_cuda import adopting, driver, ptx
 from sarek_cuda.dialect import DIALECT, STATIC_SHARED_BYTES, TARGET
 from sarek_cuda.graphs import CudaGraphs
+from sarek_cuda.products import Products
 from sarek_cuda.record import architecture_for, capability_of, options_for, record_of
 from sarek_numba.runtime.adopted import DeviceArray
 from sarek_numba.runtime.cudalike.device import CudalikeBackend, CudalikeDriver, Toolchain
 from sarek_numba.runtime.cudalike.queues import Stream
 from sarek_numba.runtime.languages import Language
 from sarek_numba.runtime.nodes import Graphs
+from sarek_numba.runtime.products import OwnKernel, ProductOrder
 
 
 class CudaDriver(CudalikeDriver):
@@ -25,7 +27,13 @@ class CudaDriver(CudalikeDriver):
         super().__init__(api, device, record_of(api, device, name), _toolchain(api, device))
         self.cuda = api
         self.graphs: Graphs = CudaGraphs(self)
+        parts = api.attribute(device, "MULTIPROCESSOR_COUNT")
+        self._products = Products(self, capability_of(api, device), parts)
         self._others: dict[int, Stream] = {}  # streams of other libraries, by their numbers
+
+    def product(self, order: ProductOrder) -> OwnKernel | str:
+        """See `sarek_numba.runtime.products.MakesProducts`."""
+        return self._products.product(order)
 
     def stream_of(self, number: int) -> Stream:
         """A stream that another library has, each of whose launches has an event here.

@@ -67,7 +67,13 @@ def instead(
         return plan
     record = given.device.record
     try:
-        made = specialise(plan, _certain(facts(given)), record, len(given.arguments.values))
+        made = specialise(
+            plan,
+            _certain(facts(given)),
+            record,
+            len(given.arguments.values),
+            given.device.driver,
+        )
         if isinstance(made, Specialised):
             ready = _ready(given, made)
     except Exception as error:  # the kernel as given can run
@@ -80,7 +86,8 @@ def instead(
         return made
     applied = policy.Applied(made.evidence)
     policy.record_once(given.analysed.kernel.name, record.name, NAME, applied)
-    (launch or launching.launch)(*ready)
+    own = _prepared(made)
+    (launch or launching.launch)(*ready, *(() if own is None else (own,)))
     return made
 
 
@@ -139,8 +146,16 @@ def _ready(
     arguments = replace(given.arguments, values=(*given.arguments.values, *made.extra))
     launching.check_warps(given.device, analysed, made.block)
     launching.check(given.device, analysed, arguments, 0)
-    launching.program_of(given.device, analysed, made.grid, made.block)
+    if made.own is None:
+        launching.program_of(given.device, analysed, made.grid, made.block)
     return given.device, analysed, arguments, made.grid, made.block, 0, given.stream
+
+
+def _prepared(made: Specialised) -> launching.Prepared | None:
+    """The device's own kernel, where it has one."""
+    if made.own is None:
+        return None
+    return launching.Prepared(made.own.program, fillers(made.own.program.params))
 
 
 def _analysed_of(kernel: Kernel, names: tuple[str, ...]) -> launching.Analysed:

@@ -18,13 +18,16 @@ from sarek_numba.matrix import testing, tuned
 from sarek_numba.matrix.bind import Dimensions, Launch
 from sarek_numba.matrix.choose import Plan
 from sarek_numba.matrix.lowering import Lowering, evidence_for
-from sarek_numba.matrix.rewrite.form import Form, Tiling, Variant, variant_name
+from sarek_numba.matrix.own import own_kernel
+from sarek_numba.matrix.rewrite.form import Form, Own, Tiling, Variant, variant_name
 from sarek_numba.matrix.rewrite.kernel import rewritten
 from sarek_numba.matrix.rewrite.numbers import index_type, values
 from sarek_numba.matrix.rewrite.plan import forms_of, preferred
 from sarek_numba.policy import Evidence
 from sarek_numba.runtime.cache import Memo
+from sarek_numba.runtime.device import Driver
 from sarek_numba.runtime.outcome import Original
+from sarek_numba.runtime.products import OwnKernel
 
 _ALIGNED = 16  # bytes
 _WIDTHS = (32, 64)
@@ -37,7 +40,8 @@ class Specialised:
 
     `extra` are the values of the arguments behind the user's. `evidence` says why it may. `choices`
     are the variants and tilings that fit, of which `key` finds the tuned one; `operands` are the
-    positions of C, A and B.
+    positions of C, A and B. With `own` the device runs that kernel of its own, which does what `ir`
+    does, with all its arguments.
     """
 
     ir: Kernel
@@ -53,6 +57,7 @@ class Specialised:
     choices: tuple[tuned.Choice, ...]
     key: tuned.Key
     operands: tuple[int, int, int]
+    own: OwnKernel | None = None
 
     def __str__(self) -> str:
         where = " in the interpreter" if self.via_interpreter else ""
@@ -69,10 +74,13 @@ def outcome_text(outcome: Outcome) -> str:
     return str(outcome)
 
 
-def specialise(plan: Plan, launch: Launch, record: DeviceRecord, arguments: int) -> Outcome:
+def specialise(
+    plan: Plan, launch: Launch, record: DeviceRecord, arguments: int, driver: Driver | None = None
+) -> Outcome:
     """The kernel for a plan of a launch with so many `arguments`, or why there is none.
 
-    Raises what the verifier raises: that is a defect here.
+    A `driver` is asked for a kernel of its own. Raises what the verifier and its compiler raise:
+    that is a defect here.
     """
     product, bound = plan.product, plan.bound
     width = _width(record)
@@ -101,27 +109,36 @@ def specialise(plan: Plan, launch: Launch, record: DeviceRecord, arguments: int)
     if record.is_cpu:
         form = replace(form, unrolled=False)
     ir = _kernel(plan, form, tuple(told), arguments)
+    variant, config, own = form.variant, plan.config, None
+    block, grid = (form.threads, 1, 1), (_blocks(told["work"], form.threads, record.limits), 1, 1)
+    if driver is not None:
+        offered = own_kernel(driver, plan, launch, form, tuple(told), arguments)
+        if isinstance(offered, OwnKernel):
+            m, n, k = offered.shape
+            own, variant, config = offered, Own(offered.name), replace(config, m=m, n=n, k=k)
+            block, grid = offered.block, offered.grid
     evidence = evidence_for(
         budget=plan.budget,
         explicit=plan.explicit,
         lowering=plan.lowering,
-        variant=variant_name(form.variant),
-        config=plan.config,
+        variant=variant_name(variant),
+        config=config,
     )
     return Specialised(
         ir=ir,
         lowering=plan.lowering,
-        variant=form.variant,
-        config=plan.config,
+        variant=variant,
+        config=config,
         extra=tuple(told.values()),
-        block=(form.threads, 1, 1),
-        grid=(_blocks(told["work"], form.threads, record.limits), 1, 1),
+        block=block,
+        grid=grid,
         via_interpreter=record.backend == "interpreter",
         evidence=evidence,
         tiling=form.tiling,
         choices=choices,
         key=key,
         operands=(product.c.argument, product.a.argument, product.b.argument),
+        own=own,
     )
 
 

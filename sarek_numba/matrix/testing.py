@@ -14,6 +14,7 @@ width: ContextVar[int] = ContextVar("sarek_matrix_width", default=32)
 edge: ContextVar[int] = ContextVar("sarek_matrix_edge", default=16)
 tiling: ContextVar[int | None] = ContextVar("sarek_matrix_tiling", default=None)
 direct: ContextVar[bool | None] = ContextVar("sarek_matrix_direct", default=None)
+any_size: ContextVar[bool] = ContextVar("sarek_matrix_any_size", default=False)
 
 
 def pins() -> bool:
@@ -74,3 +75,13 @@ def directly() -> Iterator[None]:
         yield
     finally:
         direct.reset(token)
+
+
+@contextmanager
+def small_ones_too() -> Iterator[None]:
+    """A device's own kernels for products run products of any size."""
+    token = any_size.set(True)
+    try:
+        yield
+    finally:
+        any_size.reset(token)

@@ -84,7 +84,9 @@ class Analysed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class Prepared:
+    """A program, and what gives it its arguments."""
+
     program: Program
     fillers: tuple[Filler, ...]
 
@@ -93,7 +95,7 @@ _reports: Memo[Reporting] = Memo()
 _is_refused: Memo[tuple[bool]] = Memo()
 _refusals: Memo[list[capability.Refusal]] = Memo()
 _sources: Memo[Source] = Memo()
-_prepared: Memo[_Prepared] = Memo()
+_prepared: Memo[Prepared] = Memo()
 
 
 def analyse(
@@ -178,10 +180,12 @@ def launch(
     block: Dimensions,
     shared_bytes: int,
     stream: Stream | None = None,
+    prepared: Prepared | None = None,
 ) -> None:
     """Run a checked kernel; when this returns, what it wrote is in the arrays.
 
     What it wrote to vectors is there when somebody looks. A recorder takes it down instead.
+    `prepared` is a program that does what the kernel does, in place of the kernel's.
 
     Raises BackendError, OracleError.
     """
@@ -189,8 +193,9 @@ def launch(
     if recorder is not None:
         recorder.launched(device, analysed, arguments, grid, block, shared_bytes)
         return
-    prepared = _prepared_for(device, analysed, grid, block)
-    program = prepared.program
+    if prepared is None:
+        prepared = _prepared_for(device, analysed, grid, block)
+    program, filled_by = prepared.program, prepared.fillers
     check_shared(analysed.kernel.name, program.static_shared_bytes, shared_bytes, device.record)
     positions = arguments.arrays
     arrays = [arguments.values[position] for position in positions]
@@ -207,7 +212,7 @@ def launch(
 
     def filled(buffers: Sequence[Any]) -> list[Any]:
         count("launches")
-        return [fill(arguments, buffers, sizes) for fill in prepared.fillers]
+        return [fill(arguments, buffers, sizes) for fill in filled_by]
 
     def prepare(buffers: Sequence[Any]) -> Callable[[], Any]:
         assert queue is not None
@@ -290,7 +295,7 @@ def compile_on(device: Device, analysed: Analysed) -> None:
 
 def _prepared_for(
     device: Device, analysed: Analysed, grid: Dimensions, block: Dimensions
-) -> _Prepared:
+) -> Prepared:
     """A kernel as the device runs it in launches of a size."""
     if not coarsening.can(device):
         return _prepared_on(device, analysed)
@@ -305,7 +310,7 @@ def _prepared_for(
     return _prepared_on(device, analysed)
 
 
-def _prepared_on(device: Device, analysed: Analysed, *, coarse: bool = False) -> _Prepared:
+def _prepared_on(device: Device, analysed: Analysed, *, coarse: bool = False) -> Prepared:
     """A kernel as the device runs it: the oracle names the places of its findings by itself."""
     places = analysed.places if device.driver.target is None else None
     key = (places, device, coarse)
@@ -509,7 +514,7 @@ def _fastmath(device: Device, grants: tuple[policy.Grant, ...]) -> policy.Applie
     return policy.Applied(policy.Granted(grants, "contraction, reassociation, approximations"))
 
 
-def _prepare(device: Device, analysed: Analysed, *, coarse: bool) -> _Prepared:
+def _prepare(device: Device, analysed: Analysed, *, coarse: bool) -> Prepared:
     kernel, driver = _kernel_on(device, analysed), device.driver
     with asked() if coarse else nullcontext() as decision:
         if driver.target is not None:
@@ -529,4 +534,4 @@ def _prepare(device: Device, analysed: Analysed, *, coarse: bool) -> _Prepared:
         policy.record(kernel.name, device.record.name, COARSENING, decision.outcome)
     if each_of(program.params) > 1:
         count("coarsened")
-    return _Prepared(program, fillers(program.params))
+    return Prepared(program, fillers(program.params))

@@ -143,16 +143,20 @@ def _element(
 def _stored(
     frame: Frame, scratch: Var, origin: Var, local: tuple[Var, Var], at: tuple[Var, Var]
 ) -> list[Stmt]:
-    """What the user's kernel does with the sum of one element."""
-    product, kind = frame.product, frame.index
-    place = frame.fresh("c_place", kind)
+    """What the user's kernel does with the sum of one element in the scratch."""
     line = padded(frame.config.n, frame.config.result)
     within = total([expr(origin), times(expr(local[0]), line), expr(local[1])])
     planes: list[Expr] = [
         read(scratch, add(within, plane * _plane(frame.form)) if plane else within)
         for plane in range(frame.scheme.planes)
     ]
-    summed = joined(planes, product.accumulator)
+    return stored(frame, joined(planes, frame.product.accumulator), at)
+
+
+def stored(frame: Frame, summed: Expr, at: tuple[Var, Var]) -> list[Stmt]:
+    """What the user's kernel does with a sum, in the type of the product's sums."""
+    product, kind = frame.product, frame.index
+    place = frame.fresh("c_place", kind)
     if product.factor is not None:
         summed = mul(summed, _told(frame, product.factor))
     made: list[Stmt] = [let(place, frame.place("c", expr(at[0]), expr(at[1])))]

@@ -30,12 +30,25 @@ class Direct:
     warps: int
 
 
-Variant: TypeAlias = Staged | Direct
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The device has a kernel of its own for it, of this name."""
+
+    name: str
+
+
+Variant: TypeAlias = Staged | Direct | Own
 
 
 def variant_name(variant: Variant) -> str:
     """A variant as reports write it."""
-    return "Staged" if isinstance(variant, Staged) else f"Direct({variant.warps})"
+    match variant:
+        case Staged():
+            return "Staged"
+        case Direct(warps=warps):
+            return f"Direct({warps})"
+        case Own(name=name):
+            return name
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def rewritten(
     its `arguments` come the numbers of these names (`numbers.values`). It is launched with blocks
     of `form.threads` threads along x and any number of blocks.
     """
-    fresh = _beyond(kernel, product)
+    fresh = beyond(kernel, product)
     numbers = numbers_of(names, form, arguments, fresh)
     kind = form.index
     thread, lane, warp = (fresh(name, kind) for name in ("thread", "lane", "warp"))
@@ -91,7 +91,7 @@ def rewritten(
     )
 
 
-def _beyond(kernel: Kernel, product: Product) -> Fresh:
+def beyond(kernel: Kernel, product: Product) -> Fresh:
     """A supply of variables that neither the kernel's parameters nor the product has."""
     roots = [product.start, product.epilogue]
     if product.factor is not None:
@@ -239,4 +239,4 @@ def _direct(frame: Frame) -> list[Stmt]:
     return [for_(step, 0, numbers("steps"), *multiply.step(frame, source))]
 
 
-__all__ = ["GROUP", "rewritten"]
+__all__ = ["GROUP", "beyond", "rewritten"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sarek_numba.errors import InvalidDimensions
 from sarek_numba.runtime.cudalike.access import check
 from sarek_numba.runtime.cudalike.api import ApiError
-from sarek_numba.runtime.cudalike.memory import packed
+from sarek_numba.runtime.cudalike.memory import Packed, packed
 from sarek_numba.runtime.cudalike.queues import Mark, Stream
 from sarek_numba.runtime.device import Dimensions
 
@@ -79,7 +79,13 @@ class Function:
         self, handle: Stream, grid: Dimensions, block: Dimensions, size: int, arguments: Any
     ) -> Mark:
         """Give a launch to a stream; gives its mark. Raises BackendError."""
-        owner, ready = self.owner, packed(arguments)
+        return self.begin(handle, grid, block, size, packed(arguments))
+
+    def begin(
+        self, handle: Stream, grid: Dimensions, block: Dimensions, size: int, ready: Packed
+    ) -> Mark:
+        """`start` with arguments as the driver reads them."""
+        owner = self.owner
         access = owner.access
         with check("a launch", access):
             self.allow_shared(size)

@@ -27,7 +27,7 @@ struct Fiber {
     ucontext_t context;
     Place place;
     unsigned int number;
-    bool is_entered, is_done;
+    bool is_entered, is_done, is_paused;
     Group *awaited;  // resumed when it has met more often than `seen`
     unsigned int seen;
 };
@@ -83,6 +83,7 @@ void resume(Fiber &fiber) {
     current = &fiber;
     thread = fiber.place;
     fiber.awaited = nullptr;
+    fiber.is_paused = false;
     if (_setjmp(host) != 0) return;
     if (fiber.is_entered) _longjmp(fiber.state, 1);
     fiber.is_entered = true;
@@ -122,7 +123,7 @@ bool run_meeting(unsigned int count) {
             if (fiber.awaited && fiber.awaited->meetings == fiber.seen) continue;
             resume(fiber);
             left -= fiber.is_done;
-            has_moved = true;
+            has_moved |= !fiber.is_paused;
         }
         if (!has_moved) return false;
     }
@@ -140,6 +141,11 @@ void run_alone() {
 void meet_block() { meet(whole); }
 
 void meet_warp() { meet(warps[current->number / warp_width]); }
+
+void pause(bool again) {
+    current->is_paused = again;
+    suspend();
+}
 
 unsigned int exchange(unsigned int value, unsigned int lane) {
     // One meeting is enough: who writes to these words again has met all others in between.

@@ -18,6 +18,9 @@ extern Place thread, block, block_size, grid_size;
 void meet_block();
 void meet_warp();
 
+// Other threads go on. A block whose threads all do only this, `again`, waits for ever.
+void pause(bool again);
+
 // The value that another lane of this thread's warp gives; all lanes of the warp do this.
 unsigned int exchange(unsigned int value, unsigned int lane);
 
