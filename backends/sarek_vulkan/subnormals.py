@@ -4,7 +4,8 @@ Without `DenormPreserve` a device may take subnormal operands for zeros and make
 zeros (Vulkan specification, "Precision of Core SPIR-V Instructions"). NVIDIA's driver, which does
 not offer that mode, keeps them in sums, products and bits, but takes float32 operands for zeros in
 comparisons, in roundings to whole numbers and in conversions to float64, and makes results zeros in
-conversions to float32 (docs/devices.md). Each is made here of operations that keep them.
+conversions to float32 and in what it takes for a minimum or maximum: a choice between two numbers
+that are compared (docs/spirv.md). Each is made here of operations that keep them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _SCALE = 2.0**64  # makes every subnormal float32 a normal number
 _LEAST_NORMAL = 2.0**-126
+_LARGEST = (2 - 2.0**-23) * 2.0**127
 _LEAST_BITS = 149  # the least subnormal float32 is 2^-149
 _WHOLE = 2.0**52  # added to a float64 below it, leaves the nearest integer in the low bits
 
@@ -27,13 +29,16 @@ def compare(code: Code, name: str, a: Value, b: Value) -> Value:
 
     Taking subnormal numbers for zeros keeps the order but for pairs of them, and so does scaling
     but for pairs that both become infinite. So one of two comparisons, of the numbers and of the
-    scaled numbers, tells any two apart; where a NaN takes part, both say the same.
+    scaled numbers, tells any two apart; where a NaN takes part, both say the same. With a normal
+    constant one of the two is enough, but the numbers themselves are never compared alone.
     """
     if a.id == b.id:
         return code.plain_compare(name, a, b)
     constants = [code.types.floats.get(x.id) for x in (a, b)]
-    if any(c is not None and abs(c) >= _LEAST_NORMAL for c in constants):
-        return code.plain_compare(name, a, b)
+    for constant in constants:
+        if constant is not None and abs(constant) >= _LEAST_NORMAL:
+            scale = _SCALE if abs(constant) < _SCALE else 1 / _SCALE
+            return code.plain_compare(name, _scaled(code, a, scale), _scaled(code, b, scale))
     scaled = code.plain_compare(name, _scaled(code, a), _scaled(code, b))
     if 0.0 in constants:  # which keeps its place wherever the other one is scaled to
         return scaled
@@ -63,10 +68,13 @@ def ceil(code: Code, a: Value) -> Value:
     )
 
 
-def _scaled(code: Code, a: Value) -> Value:
-    if code.types.floats.get(a.id) == 0.0:
+def _scaled(code: Code, a: Value, scale: float = _SCALE) -> Value:
+    known = code.types.floats.get(a.id)
+    if known == 0.0:
         return a
-    return code.mul(a, code.constant(a.type, _SCALE))
+    if known is not None and _LEAST_NORMAL <= abs(known * scale) <= _LARGEST:
+        return code.constant(a.type, known * scale)
+    return code.mul(a, code.constant(a.type, scale))
 
 
 def _widened(code: Code, a: Value) -> Value:

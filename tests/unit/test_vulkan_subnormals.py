@@ -68,6 +68,10 @@ def compares(out, chosen, a, b):
         chosen[i, j, 3] = np.ceil(x)
         chosen[i, j, 4] = x // y
         chosen[i, j, 5] = x % y
+        chosen[i, j, 6] = x if x < 20 else sarek.float32(20)
+        chosen[i, j, 7] = max(x, sarek.float32(-1e30))
+        chosen[i, j, 8] = x if x > sarek.float32(1.1754944e-38) else sarek.float32(1.1754944e-38)
+        chosen[i, j, 9] = min(x, sarek.float32(0))
 
 
 @sarek.kernel
@@ -83,6 +87,7 @@ def converts(widened, narrowed, a, w):
 def flushing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Modules in which float32 are flushed where NVIDIA's driver does it."""
     compare, convert, extended = Code.plain_compare, Code.plain_convert, Code.extended
+    select = Code.select
 
     def flushed(code: Code, a: Value) -> Value:
         """The number, or the zero of its sign in the place of a subnormal one."""
@@ -94,9 +99,20 @@ def flushing(monkeypatch: pytest.MonkeyPatch) -> None:
         kept = code.select(code.is_zero(exponent), sign, bits)
         return code.reinterpreted(kept, FLOAT32)
 
-    monkeypatch.setattr(
-        Code, "plain_compare", lambda c, n, a, b: compare(c, n, flushed(c, a), flushed(c, b))
-    )
+    def compared(code: Code, name: str, a: Value, b: Value) -> Value:
+        found = compare(code, name, flushed(code, a), flushed(code, b))
+        of[id(code), found.id] = {a.id, b.id}
+        return found
+
+    def chosen(code: Code, condition: Value, a: Value, b: Value) -> Value:
+        """One of two; a minimum or maximum where these two are compared."""
+        found = select(code, condition, a, b)
+        is_extreme = of.get((id(code), condition.id)) == {a.id, b.id}
+        return flushed(code, found) if is_extreme else found
+
+    of: dict[tuple[int, int], set[int]] = {}
+    monkeypatch.setattr(Code, "plain_compare", compared)
+    monkeypatch.setattr(Code, "select", chosen)
     monkeypatch.setattr(
         Code, "plain_convert", lambda c, a, to: flushed(c, convert(c, flushed(c, a), to))
     )
@@ -110,7 +126,7 @@ def flushing(monkeypatch: pytest.MonkeyPatch) -> None:
 def results(device: Device) -> list[np.ndarray]:
     count = len(NUMBERS)
     out = np.full((count, count, 12), 7, np.int8)
-    chosen = np.full((count, count, 6), 7, np.float32)
+    chosen = np.full((count, count, 10), 7, np.float32)
     compares.launch(out, chosen, NUMBERS, NUMBERS, grid=(4, 4), block=(8, 8), device=device)
     widened, narrowed = np.full(count, 7.0), np.full(len(WIDE), 7, np.float32)
     converts.launch(widened, narrowed, NUMBERS, WIDE, grid=8, block=8, device=device)
@@ -182,16 +198,17 @@ def roots(out, a):
 
 
 @on_vulkan
-@pytest.mark.parametrize("flushes", [frozenset(), frozenset({FLOAT32})], ids=["kept", "flushed"])
+@pytest.mark.parametrize("flushed", [False, True], ids=["as it is", "flushing"])
 def test_square_roots_through_float64(
-    device: Device, flushes: frozenset[Scalar], request: pytest.FixtureRequest
+    device: Device, flushed: bool, request: pytest.FixtureRequest
 ) -> None:
     """Where the device's own are exact in float64 alone, with subnormal arguments."""
     made = VulkanDriver(driver_of(device).physical, "vulkan:roots")
+    flushes = made.abilities.flushes | (frozenset({FLOAT32}) if flushed else frozenset())
     made.abilities = replace(
         made.abilities, flushes=flushes, exact_square_root=frozenset({FLOAT64})
     )
-    if flushes:
+    if flushed:
         request.getfixturevalue("flushing")
     bits = np.random.default_rng(3).integers(0, 2**31, 4000, np.uint32)
     a = np.concatenate([bits.view(np.float32), NUMBERS, -bits[:9].view(np.float32)])
