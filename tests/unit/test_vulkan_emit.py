@@ -118,11 +118,17 @@ def test_refused_atomics_of_mixed_views():
 
 def test_refused_function():
     """A function that the device lacks, and that needs float64, is refused by its name."""
-    text = SAXPY.replace("a * x[", "exp.f32(x[").replace("count)] + y[", "count)]) + y[")
     abilities = Abilities(float64=False)
-    kernel = passes.optimise(parse(text), target_for(abilities))
-    with pytest.raises(CapabilityError, match="no exp of float32"):
-        emit(kernel, abilities, 128)
+
+    def emitted(function):
+        text = SAXPY.replace("a * x[", f"{function}.f32(x[").replace(
+            "count)] + y[", "count)]) + y["
+        )
+        emit(passes.optimise(parse(text), target_for(abilities)), abilities, 128)
+
+    with pytest.raises(CapabilityError, match="no sin of float32"):
+        emitted("sin")
+    emitted("exp")  # computed in float32
 
 
 @pytest.mark.parametrize("helper", ["shared", "local"])
