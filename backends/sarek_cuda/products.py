@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,8 +22,9 @@ from sarek_numba import passes
 from sarek_numba.codegen.cfamily import Printed
 from sarek_numba.codegen.dialect import Dialect
 from sarek_numba.ir.depth import deep_recursion
-from sarek_numba.ir.nodes import Kernel, ParamDecl
+from sarek_numba.ir.nodes import ArrayRead, Kernel, ParamDecl, VarRef
 from sarek_numba.ir.types import Scalar, UserArgument
+from sarek_numba.ir.walk import assigned_by, walk_body_exprs, walk_stmts
 from sarek_numba.runtime.cudalike.access import check
 from sarek_numba.runtime.cudalike.function import Function
 from sarek_numba.runtime.cudalike.memory import Packed, packed
@@ -307,7 +308,7 @@ class Products:
     ) -> tuple[str, tuple[ParamDecl, ...], tuple[str, ...]]:
         """A program, its parameters, and how it is compiled."""
         toolchain = self._owner.toolchain
-        legal = passes.optimise(order.element, toolchain.target)
+        legal = _lean(passes.optimise(order.element, toolchain.target), order.told)
         fast = legal.fastmath
         dialect = toolchain.fast_dialect if fast else toolchain.dialect
         with deep_recursion():
@@ -325,6 +326,21 @@ class Products:
             with check("loading a kernel", self._owner.access):
                 found = self._functions[key] = Function(self._owner, module, ENTRY)
         return found
+
+
+def _lean(kernel: Kernel, told: int) -> Kernel:
+    """An element's kernel without the parameters that it makes no use of, but for its own."""
+    used: set[int] = set()
+    for stmt in walk_stmts(kernel.body):
+        target = assigned_by(stmt)
+        if target is not None:
+            used.add(target.id)
+    for expr in walk_body_exprs(kernel.body):
+        match expr:
+            case VarRef(var=var) | ArrayRead(array=var):
+                used.add(var.id)
+    params = (p for p in kernel.params if p.var.id in used or own_of(p, told) is not None)
+    return replace(kernel, params=tuple(params))
 
 
 def _numbers(of: Factor) -> tuple[Hashable, ...]:

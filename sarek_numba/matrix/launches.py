@@ -6,14 +6,14 @@ in the report of `sarek.policy`; it never fails where the kernel as given would 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sarek_numba import policy
 from sarek_numba.ir.nodes import Kernel
 from sarek_numba.ir.types import Role
-from sarek_numba.matrix import kinds
+from sarek_numba.matrix import kinds, testing, tuned
 from sarek_numba.matrix.bind import Dimensions, Launch
 from sarek_numba.matrix.choose import NAME, choose, product_of
 from sarek_numba.matrix.product import Product
@@ -41,6 +41,7 @@ class Given:
     grants: tuple[policy.Grant, ...] = ()  # the kernel's own
 
 
+_MOST_DECIDED = 512
 _analysed: Memo[tuple[Kernel, launching.Analysed]] = Memo()
 
 
@@ -54,6 +55,66 @@ def instead(
     """Run a launch as another kernel, if it may; `Original` if nothing was run. `launch` is given
     the launch in place of the runtime.
     """
+    known, key = _known(given, precision, explicit)
+    if known is None:
+        decided = _decide(given, precision, explicit)
+        if isinstance(decided, Original):
+            return decided
+        known = decided
+        if key is not None:
+            if len(_decided) >= _MOST_DECIDED:
+                _decided.clear()
+            _decided[key] = known
+    made = known.made
+    policy.record_once(
+        given.analysed.kernel.name,
+        given.device.record.name,
+        NAME,
+        policy.Applied(made.evidence),
+    )
+    arguments = replace(given.arguments, values=(*given.arguments.values, *made.extra))
+    ready = given.device, known.analysed, arguments, made.grid, made.block, 0, given.stream
+    own = () if known.own is None else (known.own,)
+    (launch or launching.launch)(*ready, *own)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What launches like one that was looked at run. `kernel` is the one as given."""
+
+    kernel: Kernel
+    made: Specialised
+    analysed: launching.Analysed
+    own: launching.Prepared | None
+
+
+_decided: dict[Hashable, _Decided] = {}
+
+
+def _known(
+    given: Given, precision: str | None, explicit: bool
+) -> tuple[_Decided | None, Hashable | None]:
+    """What was decided of launches of a kernel with the same numbers at the same places, on the
+    same device with the same grants; and where to note it. CPUs gain nothing by that.
+    """
+    if given.device.record.is_cpu or not explicit or testing.pins() or tuned.forced.get():
+        return None, None
+    found = facts(given)
+    if found is None or policy.disabled(NAME):
+        return None, None
+    kernel = given.analysed.kernel
+    key = (
+        *(id(kernel), given.device, precision, given.stream is None, policy.budget(given.grants)),
+        *(found.grid, found.block, tuple(found.values.values()), tuple(found.buffers.values())),
+        *(tuned.changes(), testing.any_size.get()),
+    )
+    decided = _decided.get(key)
+    return (decided if decided is not None and decided.kernel is kernel else None), key
+
+
+def _decide(given: Given, precision: str | None, explicit: bool) -> _Decided | Original:
+    """What a launch runs, compiled."""
     plan = choose(
         device=given.device,
         ir=given.analysed.kernel,
@@ -75,19 +136,11 @@ def instead(
             given.device.driver,
         )
         if isinstance(made, Specialised):
-            ready = _ready(given, made)
+            return _ready(given, made)
     except Exception as error:  # the kernel as given can run
         reason = str(error).partition("\n")[0]
         made = Original(f"the rewrite failed: {type(error).__name__}: {reason}")
-    if isinstance(made, Original):
-        policy.record_once(
-            given.analysed.kernel.name, record.name, NAME, policy.Refused(made.reason)
-        )
-        return made
-    applied = policy.Applied(made.evidence)
-    policy.record_once(given.analysed.kernel.name, record.name, NAME, applied)
-    own = _prepared(made)
-    (launch or launching.launch)(*ready, *(() if own is None else (own,)))
+    policy.record_once(given.analysed.kernel.name, record.name, NAME, policy.Refused(made.reason))
     return made
 
 
@@ -137,25 +190,20 @@ def _certain(launch: Launch | None) -> Launch:
     return launch
 
 
-def _ready(
-    given: Given, made: Specialised
-) -> tuple[Device, launching.Analysed, Arguments, Dimensions, Dimensions, int, Stream | None]:
-    """A launch of the other kernel, checked and compiled."""
+def _ready(given: Given, made: Specialised) -> _Decided:
+    """The other kernel, checked and compiled."""
     names = (*given.analysed.names, *(f"number {at}" for at in range(len(made.extra))))
     analysed = _analysed_of(made.ir, names)
     arguments = replace(given.arguments, values=(*given.arguments.values, *made.extra))
     launching.check_warps(given.device, analysed, made.block)
     launching.check(given.device, analysed, arguments, 0)
+    own = None
     if made.own is None:
         launching.program_of(given.device, analysed, made.grid, made.block)
-    return given.device, analysed, arguments, made.grid, made.block, 0, given.stream
-
-
-def _prepared(made: Specialised) -> launching.Prepared | None:
-    """The device's own kernel, where it has one."""
-    if made.own is None:
-        return None
-    return launching.Prepared(made.own.program, fillers(made.own.program.params))
+    else:
+        program = made.own.program
+        own = launching.Prepared(program, fillers(program.params))
+    return _Decided(given.analysed.kernel, made, analysed, own)
 
 
 def _analysed_of(kernel: Kernel, names: tuple[str, ...]) -> launching.Analysed:

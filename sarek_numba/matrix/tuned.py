@@ -22,6 +22,7 @@ forced: ContextVar[Choice | None] = ContextVar("sarek_matrix_choice", default=No
 _KIND = "matrix_tiles"  # of entries on disk
 _MOST = 4096
 _known: dict[Key, Choice | None] = {}
+_changes = 0
 
 
 def of_device(record: DeviceRecord) -> tuple[str, ...]:
@@ -44,6 +45,8 @@ def chosen(key: Key) -> Choice | None:
 
 def keep(key: Key, choice: Choice) -> None:
     """For this process and later ones."""
+    global _changes
+    _changes += 1
     _known[key] = choice
     variant, tiling = choice
     name = "direct" if isinstance(variant, Direct) else "staged"
@@ -53,7 +56,14 @@ def keep(key: Key, choice: Choice) -> None:
 
 def forget() -> None:
     """What this process knows; the disk keeps it."""
+    global _changes
+    _changes += 1
     _known.clear()
+
+
+def changes() -> int:
+    """Another number whenever another choice may be found."""
+    return _changes
 
 
 def _load(key: Key) -> Choice | None:
@@ -71,4 +81,4 @@ def _load(key: Key) -> Choice | None:
     return Direct(tiling.count) if name == "direct" else Staged(), tiling
 
 
-__all__ = ["Choice", "Key", "chosen", "forced", "forget", "keep", "of_device"]
+__all__ = ["Choice", "Key", "changes", "chosen", "forced", "forget", "keep", "of_device"]

@@ -13,13 +13,15 @@ from sarek_cuda import hopper
 from sarek_cuda.hopper import Major
 from sarek_cuda.products import tiling_for
 from sarek_cuda.runtime import CudaDriver
+from sarek_numba import policy
 from sarek_numba.ir.types import Scalar
-from sarek_numba.matrix import testing
+from sarek_numba.matrix import launches, testing
 from sarek_numba.matrix.rewrite.form import Staged
 from sarek_numba.runtime.registry import Device
 from tests.fake_cuda import FakeApi
 from tests.own_products import (
     BF16,
+    BLOCK,
     F16,
     F32,
     I8,
@@ -109,6 +111,31 @@ def test_vectors(device: Device) -> None:
         assert (np.asarray(given[0]) == wide(a) @ wide(b)).all()
     assert api.calls["tensor_map"] - before[0] <= 6
     assert api.calls["load"] - before[1] == 1
+
+
+def test_what_was_decided_is_remembered(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as grants, numbers and memory are the same; each launch asks for these anew."""
+    matrices = [np.zeros((88, 88), kind) for kind in (F32, F16, F16)]
+    given = [sarek.vector(each) for each in matrices]
+    asked = []
+    policy.clear_report()
+    choose = launches.choose
+    monkeypatch.setattr(launches, "choose", lambda **how: asked.append(1) or choose(**how))
+    first = run(multiply, given, device, (88, 88))
+    assert is_own(first)
+    for _ in range(3):
+        assert run(multiply, given, device, (88, 88)) is first
+    assert len(asked) == 1
+    assert policy.report()[-1].outcome == policy.Applied(first.evidence)
+    refused = sarek.matrix.run(multiply, *given, grid=(11, 11), block=BLOCK, device=device)
+    assert "relaxed_accumulation" in str(refused)
+    monkeypatch.setenv("SAREK_OPT_DISABLE", "matrix_rewrite")
+    assert "SAREK_OPT_DISABLE" in str(run(multiply, given, device, (88, 88)))
+    monkeypatch.delenv("SAREK_OPT_DISABLE")
+    assert "no thread" in str(run(multiply, given, device, (88, 80)))
+    given[1] = sarek.vector(matrices[1])
+    assert is_own(run(multiply, given, device, (88, 88)))
+    assert len(asked) == 5
 
 
 def test_what_is_left_to_the_other_kernel(device: Device) -> None:
