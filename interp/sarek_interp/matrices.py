@@ -208,12 +208,12 @@ def _alignment(op: CMLoad | CMStore, name: str) -> Callable[[Machine, Lanes, Lan
                 first = int(np.broadcast_to(values, m.size)[lanes[0]])
 
                 def explain(word: str = word, first: int = first) -> dict[str, Any]:
-                    return {
-                        "message": f"the {word} {first} in '{name}' begins {row} elsewhere than "
-                        f"at multiples of {size} bytes",
-                        "array": name,
-                        "hint": f"use a multiple of {wanted} elements",
-                    }
+                    what, hint = "is negative", "give one from 0 on"
+                    if first >= 0:
+                        what = f"begins {row} elsewhere than at multiples of {size} bytes"
+                        hint = f"use a multiple of {wanted} elements"
+                    message = f"the {word} {first} in '{name}' {what}"
+                    return {"message": message, "array": name, "hint": hint}
 
                 m.report(MisalignedMatrix, site, lanes, explain, word)
 

@@ -6,6 +6,7 @@ record says "float32 arithmetic" once, and names the functions that are missing 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -42,7 +43,7 @@ class Feature:
     host_side: bool = False
 
 
-_ELSEWHERE = "launch on another device, such as 'native'"
+ELSEWHERE = "launch on another device, such as 'native'"
 _SCALAR = ("scalar",)
 
 
@@ -54,41 +55,41 @@ def _promise(
 
 
 FEATURES = {
-    "storage": Feature("{scalar} in memory", f"use another element type, or {_ELSEWHERE}", _SCALAR),
+    "storage": Feature("{scalar} in memory", f"use another element type, or {ELSEWHERE}", _SCALAR),
     "store": Feature(
         "stores of single {scalar} elements",
-        f"write 32-bit elements, or {_ELSEWHERE}",
+        f"write 32-bit elements, or {ELSEWHERE}",
         _SCALAR,
         "storage",
     ),
-    "arithmetic": Feature("{scalar} arithmetic", f"cast to another type, or {_ELSEWHERE}", _SCALAR),
+    "arithmetic": Feature("{scalar} arithmetic", f"cast to another type, or {ELSEWHERE}", _SCALAR),
     "function": Feature(
         "{function} of {scalar}",
-        f"compute it in another type, or {_ELSEWHERE}",
+        f"compute it in another type, or {ELSEWHERE}",
         ("scalar", "function"),
         "arithmetic",
     ),
     "atomic": Feature(
         "atomic {op} on {scalar} in {space} memory",
-        f"use another type or operation, or {_ELSEWHERE}",
+        f"use another type or operation, or {ELSEWHERE}",
         ("scalar", "op", "space"),
     ),
-    "shared": Feature("shared memory", _ELSEWHERE),
+    "shared": Feature("shared memory", ELSEWHERE),
     "dynamic_shared": Feature(
-        "dynamic shared memory", f"give the array a constant size, or {_ELSEWHERE}"
+        "dynamic shared memory", f"give the array a constant size, or {ELSEWHERE}"
     ),
-    "barrier": Feature("block barriers", f"split the kernel in two, or {_ELSEWHERE}"),
+    "barrier": Feature("block barriers", f"split the kernel in two, or {ELSEWHERE}"),
     "fence": Feature(
         "memory fences of scope {function}",
-        f"hand over by another launch, or {_ELSEWHERE}",
+        f"hand over by another launch, or {ELSEWHERE}",
         ("function",),
         "barrier",
     ),
-    "warp": Feature("warp operations", f"exchange through shared memory, or {_ELSEWHERE}"),
+    "warp": Feature("warp operations", f"exchange through shared memory, or {ELSEWHERE}"),
     "warp_rows": Feature("warps that span rows of a block", "use a block that is wider along x"),
-    "print": Feature("printing", f"write to an array, or {_ELSEWHERE}"),
+    "print": Feature("printing", f"write to an array, or {ELSEWHERE}"),
     "wide_index": Feature(
-        "64-bit indices", f"launch on parts of fewer than 2**31 elements, or {_ELSEWHERE}"
+        "64-bit indices", f"launch on parts of fewer than 2**31 elements, or {ELSEWHERE}"
     ),
     "coopmat": Feature(
         "cooperative matrices {configuration}",
@@ -108,33 +109,33 @@ FEATURES = {
         Shortfall.DECLARED,
         granted=True,
     ),
-    "rounding": _promise("{scalar} rounding to nearest even", _ELSEWHERE, Shortfall.REFUSED),
+    "rounding": _promise("{scalar} rounding to nearest even", ELSEWHERE, Shortfall.REFUSED),
     "division": _promise(
         "correctly rounded {scalar} division",
-        f"grant it with sarek.accept.fastmath, or {_ELSEWHERE}",
+        f"grant it with sarek.accept.fastmath, or {ELSEWHERE}",
         Shortfall.EMULATED,
         granted=True,
     ),
     "square_root": _promise(
         "correctly rounded {scalar} square roots",
-        f"grant it with sarek.accept.fastmath, or {_ELSEWHERE}",
+        f"grant it with sarek.accept.fastmath, or {ELSEWHERE}",
         Shortfall.EMULATED,
         granted=True,
     ),
-    "fma": _promise("fma of {scalar} with one rounding", _ELSEWHERE, Shortfall.EMULATED),
+    "fma": _promise("fma of {scalar} with one rounding", ELSEWHERE, Shortfall.EMULATED),
     "contraction": _promise(
         "{scalar} products and sums that are not contracted",
-        f"grant it with sarek.accept.fastmath, or {_ELSEWHERE}",
+        f"grant it with sarek.accept.fastmath, or {ELSEWHERE}",
         Shortfall.REFUSED,
         granted=True,
     ),
-    "nan": _promise("{scalar} NaN and infinity", _ELSEWHERE, Shortfall.REFUSED),
-    "signed_zeros": _promise("signs of {scalar} zeros", _ELSEWHERE, Shortfall.REFUSED),
+    "nan": _promise("{scalar} NaN and infinity", ELSEWHERE, Shortfall.REFUSED),
+    "signed_zeros": _promise("signs of {scalar} zeros", ELSEWHERE, Shortfall.REFUSED),
     "conversion": _promise(
-        "exact conversion from {scalar} to {target}", _ELSEWHERE, Shortfall.EMULATED, target=True
+        "exact conversion from {scalar} to {target}", ELSEWHERE, Shortfall.EMULATED, target=True
     ),
     "integer_division": _promise(
-        "{scalar} division with all its edges", _ELSEWHERE, Shortfall.EMULATED
+        "{scalar} division with all its edges", ELSEWHERE, Shortfall.EMULATED
     ),
     # --- what the host does
     "streams": Feature("streams", "leave the stream out", host_side=True),
@@ -179,9 +180,40 @@ def describe(wanted: Need | Capability) -> str:
 
 def configuration_text(config: CoopmatConfig) -> str:
     """A configuration in words: shape and types."""
-    types = f"{config.a.value} * {config.b.value} + {config.c.value} -> {config.result.value}"
+    return f"{_shape(config)} {_components(config)}"
+
+
+def _shape(config: CoopmatConfig) -> str:
+    return f"{config.m}x{config.n}x{config.k}"
+
+
+def _operands(config: CoopmatConfig) -> str:
+    return f"{config.a.value} * {config.b.value}"
+
+
+def _components(config: CoopmatConfig) -> str:
     saturating = ", saturating" if config.saturating else ""
-    return f"{config.m}x{config.n}x{config.k} {types}{saturating}"
+    return f"{_operands(config)} + {config.c.value} -> {config.result.value}{saturating}"
+
+
+def configurations_near(config: CoopmatConfig | None, listed: Sequence[CoopmatConfig]) -> str:
+    """What there is of a list instead of a configuration: the shapes of its components, else the
+    results of its operands, else all operands.
+    """
+
+    def each(words: Callable[[CoopmatConfig], str], of: Sequence[CoopmatConfig]) -> list[str]:
+        return list(dict.fromkeys(map(words, of)))
+
+    if not listed:
+        return "none"
+    if config is not None:
+        alike = [one for one in listed if _components(one) == _components(config)]
+        if alike:
+            return f"{', '.join(each(_shape, alike))} of {_components(config)}"
+        alike = [one for one in listed if _operands(one) == _operands(config)]
+        if alike:
+            return "; ".join(each(_components, alike))
+    return ", ".join(each(_operands, listed))
 
 
 def coarser(capability: Capability) -> Capability | None:

@@ -11,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sarek_numba.capability.features import FEATURES, Shortfall, capability_of, coarser, describe
+from sarek_numba.capability.features import (
+    ELSEWHERE,
+    FEATURES,
+    Shortfall,
+    capability_of,
+    coarser,
+    configurations_near,
+    describe,
+)
 from sarek_numba.capability.model import (
     UNKNOWN,
     Basis,
@@ -121,7 +129,9 @@ def _coopmat_fact(capability: Capability, record: DeviceRecord) -> Fact | None:
     match record.coopmat:
         case None:
             stated = record.facts.get(Capability("coopmat"))  # why nothing was asked
-            return stated if stated and stated.verdict is not Verdict.AVAILABLE else None
+            if stated is None or stated.verdict is Verdict.AVAILABLE:
+                return None
+            return replace(stated, remedy=stated.remedy or ELSEWHERE)
         case CoopmatRule(text=text, permits=permits, otherwise=otherwise):
             if config is not None and not permits(config):
                 return otherwise
@@ -132,11 +142,13 @@ def _coopmat_fact(capability: Capability, record: DeviceRecord) -> Fact | None:
                 if stated is not None and stated.verdict is Verdict.AVAILABLE:
                     return stated
                 return Fact(Verdict.AVAILABLE, kind, "measured: the device lists it")
-            have = ", ".join(f"{c.m}x{c.n}x{c.k} {c.a.value}" for c in listed) or "none"
+            have = configurations_near(config, listed)
+            remedy = None if listed else ELSEWHERE
             stated = record.facts.get(Capability("coopmat"))
+            evidence = f"measured: the device lists {have}"
             if stated is not None and stated.verdict is Verdict.AVAILABLE:
-                return Fact(Verdict.UNAVAILABLE, kind, f"{stated.evidence}: it has {have}")
-            return Fact(Verdict.UNAVAILABLE, kind, f"measured: the device lists {have}")
+                evidence = f"{stated.evidence}: it has {have}"
+            return Fact(Verdict.UNAVAILABLE, kind, evidence, remedy)
 
 
 # --- the gate -------------------------------------------------------------------------------------

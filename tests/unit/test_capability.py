@@ -233,7 +233,7 @@ def test_matrices_by_the_list_of_the_device() -> None:
         "kernel 'k' needs cooperative matrices 16x16x16 float16 * float16 + float32 -> float32, "
         "which device 'fake:0' does not have\n"
     )
-    assert "measured: the device lists 16x16x32 int8" in str(refusal)
+    assert "measured: the device lists int8 * int8" in str(refusal)
     [refusal] = check("k", MATRICES, record(coopmat=()))
     assert refusal.need == MATRICES[0]
 
