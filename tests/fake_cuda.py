@@ -105,6 +105,7 @@ class FakeFunction:
     def __init__(self, library: ctypes.CDLL, name: str, meets: bool, declared: int) -> None:
         self.name = name
         self.is_loaded = False
+        self.module: FakeModule | None = None
         self._run = getattr(library, f"fake_run_{name}")
         self._meets = meets
         self.shared = _USUAL_SHARED - declared  # dynamic bytes
@@ -119,6 +120,7 @@ class FakeFunction:
 
     def run(self, sizes: Any, addresses: Any) -> None:
         """All blocks, one after the other."""
+        assert self.module is None or not self.module.is_unloaded, "its code is gone"
         why = run_blocks(self._run, addresses, sizes, width=32, meets=self._meets)
         assert not why, why
 
@@ -136,6 +138,7 @@ class FakeModule:
             file.write(code)
             file.flush()
             self.library = ctypes.CDLL(file.name)
+        self.is_unloaded = False
 
 
 class FakeApi(Api):
@@ -294,7 +297,15 @@ class FakeApi(Api):
         self._call("function")
         if name not in module.names:
             raise CudaError(driver.NOT_FOUND, "CUDA_ERROR_NOT_FOUND")
-        return FakeFunction(module.library, name, *module.kernels[name])
+        made = FakeFunction(module.library, name, *module.kernels[name])
+        made.module = module
+        return made
+
+    def unload(self, module: FakeModule) -> None:
+        self._call("unload")
+        self._wait_as_loading_does()
+        assert not module.is_unloaded
+        module.is_unloaded = True
 
     def finish_loading(self, function: FakeFunction) -> None:
         self._call("finish_loading")

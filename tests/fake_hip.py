@@ -244,6 +244,10 @@ class Library:
         self._keep(out, self.fake.load(ctypes.string_at(place + first, size)))
         return 0
 
+    def _hipModuleUnload(self, module: int) -> None:
+        self.fake.unload(self.object(module))
+        del self._objects[module]
+
     def _hipModuleGetFunction(self, out: Any, module: int, name: bytes) -> None:
         function = self.fake.function(self.object(module), name.decode())
         function.shared = self.attributes["MaxSharedMemoryPerBlock"]

@@ -202,6 +202,10 @@ class Api:
             told = bytes(log).split(b"\0")[0].decode(errors="replace").strip()
             raise ImageError(error, told) from error
 
+    def unload(self, module: Any) -> None:
+        """Give a module up, whose kernels nobody launches any more."""
+        self.check(self._cuda.cuModuleUnload(module))
+
     def function(self, module: Any, name: str) -> Any:
         """A kernel of a module."""
         return self.check(self._cuda.cuModuleGetFunction(module, name.encode()))

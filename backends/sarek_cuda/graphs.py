@@ -7,7 +7,7 @@ not take that (another kind of node, a kernel of another context), another graph
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,7 @@ class CudaGraph:
         self._told: list[tuple[Any, ...]] = []  # of each node, its kind first
         self._nodes: list[Any] = []
         self._kept = list(nodes)
+        self._programs = _programs(nodes)  # a replay that was begun may still run an earlier one
         with check("recording a graph", self._access):
             graph = calls.create()
             made: list[Any] = [graph, None]  # what is instantiated comes behind
@@ -102,6 +103,7 @@ class CudaGraph:
     def update(self, changed: Mapping[int, Node]) -> bool:
         """See `sarek_numba.runtime.nodes.Graph`: launches that were begun keep what they had."""
         sticky = self._access.api.framework.sticky
+        self._programs |= _programs(changed.values())
         with check("changing a graph", self._access):
             for k, node in changed.items():
                 words, given = self._words(node)
@@ -149,3 +151,7 @@ def _destroy(access: Access, calls: GraphCalls, made: Sequence[Any]) -> None:
         finally:
             if pushed:
                 access.leave()
+
+
+def _programs(nodes: Iterable[Node]) -> set[Any]:
+    return {node.program for node in nodes if isinstance(node, LaunchNode)}

@@ -106,6 +106,7 @@ RUNTIME_CALLS: dict[str, tuple[Any, ...]] = {
     "hipDeviceTotalMem": (POINTER(c_size_t), c_int),
     "hipDeviceGetAttribute": (POINTER(c_int), c_int, c_int),
     "hipModuleLoadData": (POINTER(c_void_p), c_void_p),
+    "hipModuleUnload": (c_void_p,),
     "hipModuleGetFunction": (POINTER(c_void_p), c_void_p, c_char_p),
     "hipFuncGetAttribute": (POINTER(c_int), c_int, c_void_p),
     "hipModuleLaunchKernel": (c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p),
@@ -340,6 +341,13 @@ class Api:
             if error.code in _NO_CODE:
                 raise ImageError(error, "") from error
             raise
+
+    def unload(self, module: int) -> None:
+        """Give a module up, whose kernels nobody launches any more."""
+        self._images.pop(module, None)
+        for function in [f for f, (of, _) in list(self._kernels.items()) if of == module]:
+            self._kernels.pop(function, None)
+        self._do(self._hip.hipModuleUnload(module))
 
     def function(self, module: int, name: str) -> int:
         """A kernel of a module."""

@@ -222,6 +222,7 @@ class VulkanExternal:
             commands = batch.commands
             call.vkCmdBindPipeline(commands, 1, pipeline)
             batch.bound = pipeline
+            batch.kept.append(self._pipelines)
             if self._sets:
                 self._bind(batch, [copy.span for copy in copies])
             if pushed:

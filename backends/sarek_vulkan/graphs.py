@@ -81,6 +81,7 @@ class VulkanGraph:
         self._told = [_told(node) for node in nodes]
         self._names = [n.program.name for n in nodes if isinstance(n, LaunchNode)]  # type: ignore[attr-defined] # one of this driver
         self._nodes = list(nodes)
+        self._programs = {told[0] for told in self._told}  # one under way may have earlier ones
         self._pool = self._new_pool()
         self._blocks: list[Block] = []
         self._recordings: list[_Recording] = []
@@ -102,6 +103,7 @@ class VulkanGraph:
         for k, node in changed.items():
             told = _told(node)
             self._nodes[k] = node
+            self._programs.add(told[0])
             if told != self._told[k]:
                 self._told[k], self._current = told, None
         return True

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from sarek_numba.runtime import disk
 from sarek_vulkan import driver
 
 if TYPE_CHECKING:
+    from sarek_vulkan.logical import Logical
     from sarek_vulkan.runtime import VulkanDriver
 
 _CACHE_HEAD = 32  # bytes of a pipeline cache that say whose it is
@@ -17,7 +19,8 @@ _CACHE_HEAD = 32  # bytes of a pipeline cache that say whose it is
 class Pipelines:
     """The pipelines of one module: for each block and number of shared bytes one.
 
-    What the driver's compiler made is kept on disk.
+    What the driver's compiler made is kept on disk. They go with this object, so command buffers
+    keep it until they are done.
     """
 
     def __init__(
@@ -33,6 +36,8 @@ class Pipelines:
         self._key = disk.key_of("vulkan", owner.record.identity, words, entry, subgroup)
         self._kept = self._from_disk()
         self._cache = self._new_cache(self._kept)
+        made = owner.logical, self._module, self._cache, self._made
+        weakref.finalize(self, _destroy, *made).atexit = False
 
     def get(self, *constants: int) -> Any:
         """The pipeline for values of the specialisation constants 0, 1, …"""
@@ -85,3 +90,14 @@ class Pipelines:
         if len(content) > _CACHE_HEAD and content != self._kept:
             self._kept = content
             disk.save("vulkan", self._key, content)
+
+
+def _destroy(logical: Logical, module: Any, cache: Any, made: dict[tuple[int, ...], Any]) -> None:
+    """Nothing uses them any more."""
+    if logical.lost is not None or driver.is_forked():
+        return
+    handle, call, null = logical.handle, logical.call, driver.ffi.NULL
+    for pipeline in made.values():
+        call.vkDestroyPipeline(handle, pipeline, null)
+    call.vkDestroyPipelineCache(handle, cache, null)
+    call.vkDestroyShaderModule(handle, module, null)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 from sarek_numba import passes
 from sarek_numba.capability import DeviceRecord
@@ -163,6 +164,8 @@ class VulkanProgram:
             if self.module.spilled:
                 packed = lane.arguments(batch, packed).to_bytes(8, "little")
             bound, batch.bound = batch.bound, pipeline
+            if bound is not pipeline:
+                batch.kept.append(self.pipelines)
             self.put(lane.logical.call, batch.commands, grid, pipeline, bound, packed)
             return lane.end(batch, name=self.name)
 
@@ -199,7 +202,7 @@ class VulkanDriver:
         self.queues: Queues | None = VulkanQueues(self)
         self.plans: Plans | None = VulkanPlans(self)
         self.graphs: Graphs = VulkanGraphs(self)
-        self._programs: dict[tuple[Any, ...], VulkanProgram] = {}
+        self._programs: WeakValueDictionary[tuple[Any, ...], VulkanProgram] = WeakValueDictionary()
         self._lock = threading.RLock()
         self._logical: Logical | None = None
         self._lanes: dict[str, Lane] = {}

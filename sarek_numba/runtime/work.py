@@ -291,6 +291,16 @@ def forget_all_done() -> None:
         queue.forget_done()
 
 
+def is_idle(queues: Queues | None) -> bool:
+    """Whether all work of a device that was given to its queues is done."""
+    for queue in _with_work():
+        if queue.queues is queues:
+            queue.forget_done()
+            if queue._works:
+                return False
+    return True
+
+
 def finish_all(queues: Queues | None, why: str) -> None:
     """Wait for the work of all queues of a device. Raises BackendError."""
     failures: list[Exception] = []

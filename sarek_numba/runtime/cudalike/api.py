@@ -103,6 +103,10 @@ class Api(Protocol):
         """A module. Raises ImageError with the log of the driver."""
         ...
 
+    def unload(self, module: Any) -> None:
+        """Give a module up, whose kernels nobody launches any more."""
+        ...
+
     def function(self, module: Any, name: str) -> Any:
         """A kernel of a module."""
         ...

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 from sarek_numba import passes
 from sarek_numba.capability import DeviceRecord, refuse
@@ -24,6 +25,7 @@ from sarek_numba.runtime.cudalike.memory import AddressMemory, Held
 from sarek_numba.runtime.cudalike.parameters import Parameter
 from sarek_numba.runtime.cudalike.plans import VectorPlans
 from sarek_numba.runtime.cudalike.queues import Mark, Stream, StreamQueues
+from sarek_numba.runtime.cudalike.retired import Retired
 from sarek_numba.runtime.device import (
     BackendUnavailable,
     Bytes,
@@ -135,7 +137,8 @@ class CudalikeDriver:
         self.streams = StreamQueues(self)
         self.queues: Queues | None = self.streams
         self.plans: Plans | None = VectorPlans(self)
-        self._programs: dict[str, BuiltProgram] = {}
+        self.retired = Retired()
+        self._programs: WeakValueDictionary[str, BuiltProgram] = WeakValueDictionary()
         self._lock = threading.RLock()
         self._compiling = threading.Lock()
         self._stream: Stream | None = None
@@ -159,6 +162,7 @@ class CudalikeDriver:
 
     def prepare(self, kernel: Kernel) -> BuiltProgram:
         """See `sarek_numba.runtime.device.Driver`; kernels of equal text share a program."""
+        self.retired.let_go(self)
         legal = self._optimised(kernel)
         emitted = cfamily.emit(legal, self._dialect(legal))
         toolchain = self.toolchain

@@ -19,7 +19,7 @@ _STEP = 1024  # bytes; drivers give out shared memory in smaller steps than that
 
 
 class Function:
-    """A kernel of a loaded module. Any number of threads may launch it."""
+    """A kernel of a loaded module, which goes with it. Any number of threads may launch it."""
 
     def __init__(self, owner: Owner, module: Any, name: str) -> None:
         """The context is current. Raises ApiError."""
@@ -29,10 +29,10 @@ class Function:
         api.finish_loading(self.raw)
         self.block_limit = api.function_attribute(self.raw, "MAX_THREADS_PER_BLOCK")
         self._registers = api.function_attribute(self.raw, "NUM_REGS")
-        self._module = module
         declared = api.function_attribute(self.raw, "SHARED_SIZE_BYTES")
         self._shared = api.framework.usual_shared - -(-declared // _STEP) * _STEP
         self._lock = threading.Lock()
+        owner.retired.follow(self, module)
 
     def check(self, block: Dimensions) -> None:
         """Raise InvalidDimensions for a block that this kernel cannot have."""

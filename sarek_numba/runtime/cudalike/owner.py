@@ -9,6 +9,7 @@ from sarek_numba.capability import DeviceRecord
 if TYPE_CHECKING:
     from sarek_numba.runtime.cudalike.access import Access
     from sarek_numba.runtime.cudalike.queues import Stream, StreamQueues
+    from sarek_numba.runtime.cudalike.retired import Retired
 
 
 class Owner(Protocol):
@@ -17,6 +18,7 @@ class Owner(Protocol):
     access: Access
     record: DeviceRecord
     streams: StreamQueues
+    retired: Retired
 
     @property
     def stream(self) -> Stream:

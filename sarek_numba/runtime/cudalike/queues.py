@@ -138,6 +138,11 @@ class StreamQueues:
         """The device's first stream."""
         return self._owner.stream
 
+    def last(self) -> Mark:
+        """What the device's first stream was given last."""
+        stream = self._owner.stream
+        return Mark(stream, stream.given)
+
     def event(self, *, timed: bool) -> tuple[Any, deque[Any]]:
         """An event, and where it goes when nobody has it any more. The context is current."""
         pool = self._timed if timed else self._plain
