@@ -108,7 +108,7 @@ def lines_of(name: str, of: Factor, outer: int, k: int, batches: int, by_k: bool
         inner_stride, other_stride = other_stride, inner_stride  # now along k, and the other way
     if inner_stride == 1:
         major, length, count, line = Major.K, k, outer, other_stride * size
-    elif other_stride == 1:
+    elif other_stride == 1 or outer == 1:
         major, length, count, line = Major.OUTER, outer, k, inner_stride * size
     else:
         return f"no elements of {name} lie side by side"

@@ -25,6 +25,8 @@ from sarek_numba.runtime.cache import Memo
 from sarek_numba.runtime.outcome import Original, Request
 from sarek_numba.runtime.registry import Device
 from sarek_numba.runtime.stream import Stream
+from sarek_numba.runtime.submission import MOST_BLOCKS
+from sarek_numba.runtime.window import flush_device
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,9 @@ def instead(
 ) -> Outcome:
     """Run a launch as another kernel, if it may; `Original` if nothing was run. `launch` is given
     the launch in place of the runtime.
+
+    One that is joined to no others begins at once: in the window it would gain nothing, and the
+    device would wait for the host.
     """
     known, key = _known(given, precision, explicit)
     if known is None:
@@ -76,6 +81,8 @@ def instead(
     ready = given.device, known.analysed, arguments, made.grid, made.block, 0, given.stream
     own = () if known.own is None else (known.own,)
     (launch or launching.launch)(*ready, *own)
+    if given.stream is None and made.grid[0] > MOST_BLOCKS:
+        flush_device(given.device.driver, "product")
     return made
 
 

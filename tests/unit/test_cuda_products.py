@@ -52,7 +52,7 @@ def device() -> Device:
 @pytest.mark.parametrize("dtype", [F16, BF16])
 def test_floats(device: Device, dtype: Any, turned: tuple[bool, bool]) -> None:
     """Any orders of indices; nothing around C is written, nothing around A and B is read."""
-    for m, n, k in ((70, 72, 40), (131, 193, 150)):
+    for m, n, k in ((70, 72, 40), (131, 193, 150), (1, 8, 16), (9, 1, 8)):
         a, b = Room((m, k), dtype, 1, turned=turned[0]), Room((k, n), dtype, 2, turned=turned[1])
         c = Room((m, n), F32, 3)
         with testing.small_ones_too():
@@ -110,7 +110,7 @@ def test_vectors(device: Device) -> None:
             assert is_own(run(multiply, given, device, (64, 64)))
         assert (np.asarray(given[0]) == wide(a) @ wide(b)).all()
     assert api.calls["tensor_map"] - before[0] <= 6
-    assert api.calls["load"] - before[1] == 1
+    assert api.calls["load"] - before[1] <= 1
 
 
 def test_what_was_decided_is_remembered(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,6 +136,21 @@ def test_what_was_decided_is_remembered(device: Device, monkeypatch: pytest.Monk
     given[1] = sarek.vector(matrices[1])
     assert is_own(run(multiply, given, device, (88, 88)))
     assert len(asked) == 5
+
+
+def test_large_ones_begin_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device works while the host goes on; a small product waits with others."""
+    api, began = FakeApi(), []
+    api.attributes["MULTIPROCESSOR_COUNT"] = 132
+    monkeypatch.setattr(api, "launch_of", lambda *of: lambda: None)
+    device = Device(CudaDriver(api, 0, "cuda:large"))
+    for size in (64, 320):
+        given = [sarek.zeros((size, size), kind) for kind in (F32, F16, F16)]
+        assert is_own(run(multiply, given, device, (size, size)))
+        before = api.calls["launch"]
+        assert is_own(run(multiply, given, device, (size, size)))
+        began.append(api.calls["launch"] - before)
+    assert began == [0, 1]
 
 
 def test_what_is_left_to_the_other_kernel(device: Device) -> None:
