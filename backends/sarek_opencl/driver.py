@@ -56,6 +56,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+def is_lost() -> bool:
+    """Whether this process was forked from one that had opened a device."""
+    return _is_lost
+
+
 def refuse_lost(device: Any) -> None:
     """Raise DeviceLost for a device that a parent of this process opened."""
     if _is_lost:

@@ -7,7 +7,8 @@ device gets a copy when a buffer is bound, and gives it back when it is unbound.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary
@@ -32,11 +33,14 @@ from sarek_numba.runtime.device import (
     Queues,
 )
 from sarek_numba.runtime.languages import Externals
+from sarek_numba.runtime.nodes import Graphs
 from sarek_numba.runtime.plans import Plans
 from sarek_numba.runtime.telemetry import OPTIONS, say
 from sarek_opencl import adopting, driver, intel, nvidia, pocl
+from sarek_opencl.command_buffers import driver as command_buffers
 from sarek_opencl.dialect import DIALECT, contracting, without_extended_atomics
 from sarek_opencl.externals import OpenCLExternals
+from sarek_opencl.graphs import OpenCLGraphs
 from sarek_opencl.joined import OpenCLJoined, Recipe, made, types_of
 from sarek_opencl.memory import Buffer, OpenCLMemory, api_arguments
 from sarek_opencl.plans import OpenCLPlans
@@ -137,9 +141,7 @@ class OpenCLProgram:
         self.check(block)
         threads = block[0] * block[1] * block[2]
         cl, kernel = self._cl, self._kernel
-        ready = api_arguments(arguments)
-        if self.has_region:
-            ready.append(cl.LocalMemory(max(8, shared_bytes)))
+        ready = self._ready(arguments, shared_bytes)
         try:
             return driver.start(handle, kernel, self._lock, grid, block, ready)
         except cl.Error as error:
@@ -149,6 +151,29 @@ class OpenCLProgram:
                     f"threads of this kernel (CL_OUT_OF_RESOURCES)"
                 ) from error
             raise driver.failure(error, "a launch", self._owner.device) from error
+
+    def _ready(self, arguments: Sequence[Any], shared_bytes: int) -> list[Any]:
+        """Arguments as OpenCL's API takes them, with the region of dynamic shared memory."""
+        ready = api_arguments(arguments)
+        if self.has_region:
+            ready.append(self._cl.LocalMemory(self.region_bytes(shared_bytes)))
+        return ready
+
+    @staticmethod
+    def region_bytes(shared_bytes: int) -> int:
+        """The bytes of the region: none is not allowed."""
+        return max(8, shared_bytes)
+
+    def with_types(self, arguments: Sequence[Any]) -> list[tuple[Any, np.dtype[Any] | None]]:
+        """Arguments of a launch, each a memory object or a number of the type with it."""
+        return list(zip(api_arguments(arguments), types_of(self.params), strict=True))
+
+    @contextmanager
+    def set(self, arguments: Sequence[Any], shared_bytes: int) -> Iterator[Any]:
+        """The kernel object with arguments set, for this thread alone."""
+        with self._lock:
+            self._kernel.set_args(*self._ready(arguments, shared_bytes))
+            yield self._kernel
 
 
 class OpenCLDriver:
@@ -169,6 +194,9 @@ class OpenCLDriver:
         self.externals: Externals | None = OpenCLExternals(self)
         self.queues: Queues | None = OpenCLQueues(self)
         self.plans: Plans | None = OpenCLPlans(self)
+        calls = command_buffers.calls_of(device)
+        if calls is not None:  # else it has no such attribute: `RecordsGraphs`
+            self.graphs: Graphs = OpenCLGraphs(self, calls)
         self._programs: WeakValueDictionary[str, OpenCLProgram] = WeakValueDictionary()
         self._lock = threading.RLock()
         self._context: Any = context

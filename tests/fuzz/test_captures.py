@@ -10,10 +10,11 @@ import pytest
 import sarek_numba as sarek
 from sarek_cuda import graphs as cuda
 from sarek_numba.runtime import recorded
+from sarek_opencl import graphs as opencl
 from sarek_vulkan import graphs as vulkan
 from tests.fuzz import captures, schedules
 
-PROGRAMS = {"native": 60, "cuda:fake": 25, "vulkan:0": 30, "opencl": 12, "interpreter": 3}
+PROGRAMS = {"native": 60, "cuda:fake": 25, "vulkan:0": 30, "opencl:intel:0": 20, "opencl:pocl:0": 12, "interpreter": 3}
 KINDS = [captures, schedules]
 
 
@@ -55,7 +56,7 @@ def test_programs_differ_in_what_they_do():
     assert sum(bool(r.writes) for r in replays) > 100
 
 
-@pytest.mark.parametrize("fault", ["edges", "pattern", "changes", "cuda", "vulkan"])
+@pytest.mark.parametrize("fault", ["edges", "pattern", "changes", "cuda", "vulkan", "opencl"])
 def test_faults_are_found(fault, monkeypatch):
     """Positive control: dependencies that are lost, or kept too long, and updates that are lost."""
     kind, name = schedules, "cuda:fake"
@@ -69,7 +70,10 @@ def test_faults_are_found(fault, monkeypatch):
             monkeypatch.setattr(recorded.RecordedGraph, "_change", lambda self, fresh: None)
         case "cuda":
             monkeypatch.setattr(cuda.CudaGraph, "update", lambda self, changed: True)
-        case _:
+        case "vulkan":
             kind, name = captures, "vulkan:0"
             monkeypatch.setattr(vulkan.VulkanGraph, "update", lambda self, changed: True)
+        case _:
+            name = "opencl:intel:0"
+            monkeypatch.setattr(opencl.Calls, "change", lambda self, buffer, changes: None)
     assert differences(kind, name, 20)

@@ -18,7 +18,7 @@ from sarek_numba.runtime.registry import Device
 from tests.fake_cuda import FakeApi
 from tests.unit.realize_kit import N, buffer, floats, graph, scale, scaled
 
-DEVICES = ["native", "cuda:fake", "cuda:0", "vulkan:0"]
+DEVICES = ["native", "cuda:fake", "cuda:0", "vulkan:0", "opencl:intel:0"]
 
 
 @sarek.kernel

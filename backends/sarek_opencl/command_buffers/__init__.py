@@ -1,0 +1,1 @@
+"""Command buffers of OpenCL, which pyopencl does not know."""
