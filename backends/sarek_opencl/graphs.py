@@ -132,7 +132,8 @@ class OpenCLGraph:
             numbers = range(len(new.arguments))
             given = {n: new.arguments[n] for n in numbers if new.arguments[n] != old.arguments[n]}
             changes.append((recording.commands[k], new.total, new.block, given))
-        self._calls.change(recording.buffer, changes)
+        if changes:
+            self._calls.change(recording.buffer, changes)
         for k in others:
             recording.told[k], recording.kept[k] = self._told[k], self._nodes[k]
         return True

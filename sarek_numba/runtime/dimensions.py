@@ -71,7 +71,7 @@ def shared_size(kernel: str, given: Any) -> int:
         raise InvalidDimensions(
             f"kernel '{kernel}': shared_bytes is {given}; it must be an int of at least 0"
         )
-    return int(given)
+    return given if isinstance(given, int) else int(given)  # a symbolic one stays what it is
 
 
 def check_limits(kernel: str, grid: Dimensions, block: Dimensions, record: DeviceRecord) -> None:

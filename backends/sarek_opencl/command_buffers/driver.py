@@ -202,7 +202,7 @@ class Calls:
         """Have launches have other sizes and arguments, by their numbers, from now on."""
         made, kept = [], []
         for command, total, block, arguments in changes:
-            given = (_Given * max(1, len(arguments)))()
+            given = (_Given * len(arguments))()
             for place, (number, (size, value)) in enumerate(arguments.items()):
                 content = None if value is None else ctypes.create_string_buffer(value, size)
                 kept.append(content)
@@ -210,7 +210,9 @@ class Calls:
                 given[place] = _Given(number, size, at)
             sizes = Size3(*total), Size3(*block)
             kept.append((given, sizes))
-            one = _Change(command=command, num_args=len(arguments), work_dim=3, arg_list=given)
+            one = _Change(command=command, num_args=len(arguments), work_dim=3)
+            if arguments:
+                one.arg_list = given
             one.global_work_size, one.local_work_size = sizes
             made.append(one)
         kinds = (ctypes.c_uint * len(made))(*[_DISPATCHES] * len(made))
