@@ -37,7 +37,7 @@ class OpenCLGraphs:
         self._calls = calls
 
     def build(self, nodes: Sequence[Node], behind: Sequence[frozenset[int]]) -> OpenCLGraph:
-        """See `sarek_numba.runtime.nodes.Graphs`. Nodes stand in an order that is one of `behind`."""
+        """See `sarek_numba.runtime.nodes.Graphs`; the order of nodes respects `behind`."""
         return OpenCLGraph(self._owner, self._calls, nodes)
 
 

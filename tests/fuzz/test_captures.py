@@ -14,7 +14,14 @@ from sarek_opencl import graphs as opencl
 from sarek_vulkan import graphs as vulkan
 from tests.fuzz import captures, schedules
 
-PROGRAMS = {"native": 60, "cuda:fake": 25, "vulkan:0": 30, "opencl:intel:0": 20, "opencl:pocl:0": 12, "interpreter": 3}
+PROGRAMS = {
+    "native": 60,
+    "cuda:fake": 25,
+    "vulkan:0": 30,
+    "opencl:intel:0": 20,
+    "opencl:pocl:0": 12,
+    "interpreter": 3,
+}
 KINDS = [captures, schedules]
 
 

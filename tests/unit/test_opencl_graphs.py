@@ -134,9 +134,7 @@ def test_dynamic_shared_memory_follows_the_block(device, calls):
     x, out = floats(), sarek.zeros(8, np.float32)
     with sarek.capture(x=x, out=out) as g:
         threads = g.variable("threads", 16)
-        shared_sum.launch(
-            out, x, grid=N // threads, block=threads, shared_bytes=4 * threads
-        )
+        shared_sum.launch(out, x, grid=N // threads, block=threads, shared_bytes=4 * threads)
     for threads in (16, 32, 8):
         out.fill(0.0)
         g.replay(threads=threads)
@@ -174,9 +172,11 @@ def test_without_mutable_dispatches_all_is_recorded_anew(device, calls, monkeypa
 def test_errors_of_the_driver_are_told(device):
     """By the function that failed."""
     calls = device.driver.graphs._calls
-    with pytest.raises(sarek.BackendError, match="clFinalizeCommandBufferKHR failed"):
-        with graphs.driver.check("recording a graph", device.driver.device):
-            calls.finalize(0)
+    with (
+        pytest.raises(sarek.BackendError, match="clFinalizeCommandBufferKHR failed"),
+        graphs.driver.check("recording a graph", device.driver.device),
+    ):
+        calls.finalize(0)
 
 
 @pytest.mark.parametrize("version", [(0, 9, 4), None])

@@ -75,6 +75,31 @@ def test_f09_a_capture_executes_nothing():
     assert execute.counters.launches == launches + 8
 
 
+@sarek.kernel
+def sums_of_blocks(out: Any, x: Any) -> None:
+    parts = sarek.shared.dynamic(0, sarek.float32)
+    t = sarek.thread_idx.x
+    parts[t] = x[sarek.global_idx.x]
+    sarek.barrier()
+    if t == 0:
+        total = sarek.float32(0)
+        for k in range(len(parts)):
+            total += parts[k]
+        out[sarek.block_idx.x] = total
+
+
+def test_blocks_and_their_shared_memory_follow_variables():
+    """As grids and arguments do."""
+    x, out = floats(), sarek.zeros(8, np.float32)
+    with sarek.capture() as g:
+        k = g.variable("k", 16)
+        sums_of_blocks.launch(out, x, grid=N // k, block=k, shared_bytes=4 * k)
+    for k in (16, 32, 8):
+        g.replay(k=k)
+        expected = np.arange(N).reshape(-1, k).sum(1)
+        assert np.array_equal(np.array(out)[: len(expected)], expected)
+
+
 def failing(y, x):
     scale[4, 16](y, x, N, 2.0)
     raise ZeroDivisionError
