@@ -391,6 +391,9 @@ class CapturedGraph:
             lines.append(f"  {number}: {title}({buffers}){after}")
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return f"<graph of {len(self.linear)} calls>" if self._state == "ready" else "<graph>"
+
     def _repr_html_(self) -> str:
         return picture.svg(self.rows()) + table(_HEADS, self._input_rows())
 
