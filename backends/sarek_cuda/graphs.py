@@ -57,6 +57,7 @@ class CudaGraph:
             for node, others in zip(nodes, behind, strict=True):
                 self._add(graph, node, [self._nodes[k] for k in sorted(others)])
             made[1] = self._ready = calls.instantiate(graph)
+        self._launch, self._launched = calls.launch, owner.streams.launched
 
     def _add(self, graph: Any, node: Node, behind: Sequence[Any]) -> None:
         calls, context = self._calls, self._access.context
@@ -132,12 +133,11 @@ class CudaGraph:
 
     def start(self, handle: Stream) -> Mark:
         """See `sarek_numba.runtime.nodes.Graph`."""
-        owner = self._owner
         with check("a launch of a graph", self._access):
-            result = self._calls.launch(self._ready, handle.raw)
+            result = self._launch(self._ready, handle.raw)
             if result[0]:
-                owner.cuda.check(result)
-            return owner.streams.launched(handle)
+                self._owner.cuda.check(result)
+            return self._launched(handle)
 
 
 def _destroy(access: Access, calls: GraphCalls, made: Sequence[Any]) -> None:

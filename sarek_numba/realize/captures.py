@@ -285,15 +285,22 @@ class CapturedGraph:
         layout, is read-only where it is written, or shares memory with another one; InvalidArgument
         for a variable out of its range.
         """
-        self.replay_with(given, wait)
+        if given or not self._again(wait):
+            self.replay_with(given, wait)
+
+    def _again(self, wait: bool) -> bool:
+        """Do all as the time before; False, with nothing done, where more is to be looked at."""
+        before = self._as_captured
+        if before is None or recorders.current.get() is not None:
+            return False
+        with self._replaying:
+            return self._as_captured is before and before.again(wait)
 
     def replay_with(self, given: Mapping[str, Any], wait: bool = False) -> None:
         """`replay`, with the inputs and variables in a mapping."""
         self._check_ready()
         with self._replaying:
-            before = self._as_captured
-            if given or before is None or not before.again(wait):
-                self._replay_with(given, wait)
+            self._replay_with(given, wait)
 
     def _replay_with(self, given: Mapping[str, Any], wait: bool) -> None:
         """`replay` that looks at everything."""

@@ -134,7 +134,7 @@ class Residence:
                 queue.before_work()
             mark, used = start(queue.handle)
             work = Work(queue, mark, used)
-            queue.remember(work)
+            queue.note(work)
         assert memory is not None
         if ready:  # for this queue, and locked
             for add, first, last, written in self._uses:

@@ -85,6 +85,10 @@ class WorkQueue:
         """As `add`, which also looks for what is done. The lock is held."""
         if self.before_work is not None:
             self.before_work()
+        self.note(work)
+
+    def note(self, work: Work) -> None:
+        """As `remember`, where `before_work` was called. The lock is held."""
         self._count += 1
         work.number = self._count
         if not self._works:

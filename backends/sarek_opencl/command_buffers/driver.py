@@ -200,7 +200,8 @@ class Calls:
         changes: Sequence[tuple[int, Sequence[int], Sequence[int], dict[int, Argument]]],
     ) -> None:
         """Have launches have other sizes and arguments, by their numbers, from now on."""
-        made, kept = [], []
+        made: list[_Change] = []
+        kept: list[Any] = []  # until the call returns
         for command, total, block, arguments in changes:
             given = (_Given * len(arguments))()
             for place, (number, (size, value)) in enumerate(arguments.items()):
