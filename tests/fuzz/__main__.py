@@ -29,7 +29,7 @@ from tests.fuzz.programs import Form
 @click.option("--results", default="", help="File with a line for each chunk, to go on with.")
 @click.option("--size", default=20, show_default=True, help="Programs in one kernel.")
 @click.option("--alone", is_flag=True, help="Each program as a kernel of its own.")
-@click.option("--generator", default=GENERATOR, show_default=True, help="Version, 1 or 2.")
+@click.option("--generator", default=GENERATOR, show_default=True, help="Version, 1 to 3.")
 @click.option("--shrink/--no-shrink", default=True, show_default=True, help="Shrink what differs.")
 def main(
     count: int,

@@ -6,6 +6,7 @@ import math
 import zlib
 from collections.abc import Iterator
 
+import ml_dtypes
 import numpy as np
 
 from sarek_numba.frontend.variants import has_variants, variant_of
@@ -13,6 +14,7 @@ from tests.fuzz.atomics import CELLS
 from tests.fuzz.atomics import KINDS as ATOMIC
 from tests.fuzz.complexes import POINTS
 from tests.fuzz.expressions import COMPLEX, INTEGERS, REALS
+from tests.fuzz.halves import HALVES
 from tests.fuzz.modes import PLAIN, Mode
 from tests.fuzz.programs import Program
 from tests.fuzz.records import RECORDS, SHAPES
@@ -22,6 +24,8 @@ from tests.fuzz.variants import VALUES
 
 # By the name of a parameter of the kernel: every array, whose first axis is cut into groups.
 Arrays = dict[str, np.ndarray]
+
+_NARROW = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 
 # The type of an array, how much of it a thread has, and the rest of its shape.
 _KINDS: dict[str, tuple[np.dtype, int, tuple[int, ...]]] = {
@@ -34,6 +38,7 @@ _KINDS: dict[str, tuple[np.dtype, int, tuple[int, ...]]] = {
     **{f"variants_{union.name}": (union.variant.dtype, VALUES, ()) for union in UNIONS},
     **{f"holders_{union.name}": (HOLDERS[union.holder], 1, ()) for union in UNIONS},
     **{kind: (np.dtype(kind), POINTS, ()) for kind in COMPLEX},
+    **{f"halves_{kind}": (dtype, HALVES, ()) for kind, dtype in _NARROW.items()},
 }
 _CELLS = {f"cells_{kind}": np.dtype(kind) for kind in ATOMIC}
 
@@ -80,15 +85,28 @@ def _values(
     small = rng.integers(0 if dtype.kind in "ub" else -3, 9, shape)
     if dtype.kind == "b":
         return small > 4
-    if dtype.kind == "f":
+    if dtype.kind == "f" and dtype.itemsize > 2:
         values = (small * rng.integers(1, 9, shape) / 4).astype(dtype)
         rare = [0.0, -0.0, math.nan, math.inf, -math.inf, 1e-40, 3e38, 1 / 3]
+    elif dtype in _NARROW.values():
+        return _halves(rng, dtype, small, special)
     else:
         values = small.astype(dtype)
         info = np.iinfo(dtype)
         rare = [info.min, info.max, info.max // 2, info.min + 1]
     replaced = rng.random(shape) < special
     values[replaced] = rng.choice(np.array(rare, dtype), int(replaced.sum()))
+    return values
+
+
+def _halves(
+    rng: np.random.Generator, dtype: np.dtype, small: np.ndarray, special: float
+) -> np.ndarray:
+    """Small numbers, and halves of any bits that are no NaN."""
+    values = (small * rng.integers(1, 9, small.shape) / 4).astype(dtype)
+    replaced = rng.random(small.shape) < 2 * special
+    bits = rng.integers(0, 1 << 16, int(replaced.sum())).astype(np.uint16).view(dtype)
+    values[replaced] = np.where(np.isnan(bits), dtype.type(1 / 3), bits)
     return values
 
 
@@ -132,6 +150,8 @@ def first_difference(expected: Arrays, actual: Arrays) -> str | None:
         for (path, ours), (_, theirs) in zip(
             _numbers(name, array), _numbers(name, actual[name]), strict=True
         ):
+            if ours.dtype in _NARROW.values():  # NumPy does not know the signs of all of them
+                ours, theirs = ours.astype(np.float32), theirs.astype(np.float32)
             same = ours == theirs
             if ours.dtype.kind == "f":
                 same &= np.signbit(ours) == np.signbit(theirs)

@@ -18,7 +18,7 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 REALS = ("float32", "float64")
 COMPLEX = ("complex64", "complex128")
 
-ALONE = ("v[{}]", "v[-1 - {}]", "l[{}]", "row[{}]", "d[h, {}]", "e[h, {}]")
+ALONE = ("v[{}]", "v[-1 - {}]", "l[{}]", "row[{}]", "d[h, {}]", "e[h, {}]", "hw[{}]", "hl[{}]")
 DEEPEST = 2
 _CALLED = 0.2  # how often a call stands where an expression of its type may
 _PART = re.compile(r"<(\w+)>")
@@ -173,7 +173,7 @@ class Expressions:
                 return kind
             case "real":
                 return self.of("float32" if kind == "complex64" else "float64", max(depth, 2))
-            case "complex64" | "complex128":
+            case "complex64" | "complex128" | "float32" | "float64" | "int32" | "int64" | "uint16":
                 return self.of(name, max(depth, 2))
             case "leaf":
                 return self.leaf(kind)

@@ -1,10 +1,10 @@
 """`generate(seed)`: the program of a seed.
 
 A program has arrays of two integer types and a real one, rows, and some of the features: records,
-atomics, complex numbers, device functions, variants, warps, hints. The generator has versions, so
-that what is known of a seed stays true: each gives its own programs. Every thread reads and writes
-its own elements, and shares others only across barriers that all threads of its block or warp
-reach.
+atomics, complex numbers, device functions, variants, warps, hints, halves. The generator has
+versions, so that what is known of a seed stays true: each gives its own programs. Every thread
+reads and writes its own elements, and shares others only across barriers that all threads of its
+block or warp reach.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tests.fuzz.atomics import Atomics
 from tests.fuzz.complexes import Complexes
 from tests.fuzz.expressions import BOOL, FLOAT, INT, INTEGERS, REALS, Scope
 from tests.fuzz.functions import Functions
+from tests.fuzz.halves import Halves
 from tests.fuzz.modes import PLAIN, Mode, mode_of
 from tests.fuzz.programs import Helper, Program, Statement
 from tests.fuzz.records import Records
@@ -25,7 +26,7 @@ from tests.fuzz.tuple_loops import TupleLoops
 from tests.fuzz.variants import Variants
 from tests.fuzz.warps import Warps
 
-GENERATOR = 2  # the newest version of the generator
+GENERATOR = 3  # the newest version of the generator
 
 _LOCAL = 4
 
@@ -49,9 +50,9 @@ def generate(seed: int, generator: int = GENERATOR) -> Program:
     """The program of a seed, as a version of the generator makes it."""
     if generator == 1:
         return _first(seed)
-    if generator != GENERATOR:
-        raise ValueError(f"generators are 1 and {GENERATOR}, not {generator}")
-    return _second(seed)
+    if generator not in (2, GENERATOR):
+        raise ValueError(f"generators are 1 to {GENERATOR}, not {generator}")
+    return _later(seed, generator)
 
 
 def _first(seed: int) -> Program:
@@ -85,9 +86,12 @@ def _first(seed: int) -> Program:
     return _program(seed, shapes, extras, used, maker, helpers)
 
 
-def _second(seed: int) -> Program:
-    """Variants, warps, hints and loops over tuples too; functions and atomics more often."""
-    rng, mode = random.Random(f"{GENERATOR} {seed}"), mode_of(seed)
+def _later(seed: int, generator: int) -> Program:
+    """Variants, warps, hints and loops over tuples too; functions and atomics more often.
+
+    From generator 3 on most programs have halves.
+    """
+    rng, mode = random.Random(f"{generator} {seed}"), mode_of(seed)
     elements = (rng.choice(INTEGERS), rng.choice(INTEGERS), rng.choice(REALS))
     shapes = _Shapes(rng, elements, mode)
     scope = shapes.scope()
@@ -104,6 +108,9 @@ def _second(seed: int) -> Program:
         atomics = Atomics(rng, scope, elements, has_barriers, mode, shared=0.8)
     variants = Variants(rng, scope, mode) if rng.random() < 0.45 else None
     warps = Warps(rng, scope, elements, has_barriers) if mode.warps else None
+    halves = None
+    if generator > 2 and rng.random() < 0.8:
+        halves = Halves(rng, scope, mode, has_barriers or mode.warps)
     helpers = functions.made
     if rng.random() < 0.4:
         helpers = [*helpers, _helper(rng, seed, elements, functions.calls, mode)]
@@ -120,7 +127,7 @@ def _second(seed: int) -> Program:
     maker.uniform_heads += ["for {} in (1, 0, 3)", "for {} in (2, n)"]
     maker.tuple_helper = next((h.name for h in helpers if h.name.startswith("helper")), None)
     used: list[_Feature] = [
-        each for each in (records, complexes, atomics, variants, warps) if each is not None
+        each for each in (records, complexes, atomics, variants, warps, halves) if each is not None
     ]
     for feature in used:
         feature.attach(maker)
