@@ -25,7 +25,7 @@ from tests.fuzz.generator import generate
 from tests.fuzz.programs import Form, Statement
 from tests.fuzz.unions import UNIONS
 
-KERNELS, FEWER = {1: 150, 2: 30, 3: 60}, {1: 20, 2: 10, 3: 10}
+KERNELS, FEWER = {1: 150, 2: 30, 3: 30}, {1: 20, 2: 10, 3: 10}
 SIZE, COUNTED = 10, 300
 SLOW = ("native", "opencl:pocl:0", "vulkan:0")
 DEVICES = tuple(device.name for device in sarek.devices())
@@ -48,7 +48,7 @@ def test_executors_equal_cpython(generator, first):
 
 
 @pytest.mark.parametrize(
-    ("generator", "seed"), [*((1, k) for k in range(10)), *((3, k) for k in range(0, 60, 7))]
+    ("generator", "seed"), [*((1, k) for k in range(10)), *((3, k) for k in range(0, 30, 4))]
 )
 def test_kernels_of_one_program_equal_cpython(generator, seed):
     """No executor differs on a program that is a kernel by itself."""
