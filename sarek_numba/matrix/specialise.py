@@ -106,7 +106,7 @@ def specialise(
     told = values(product, bound, form, launch.grid, launch.block)
     if index_type(told, bound) is INT64:
         form = replace(form, index=INT64)
-    if record.is_cpu:
+    if record.is_cpu and not testing.gpus.get():
         form = replace(form, unrolled=False)
     ir = _kernel(plan, form, tuple(told), arguments)
     variant, config, own = form.variant, plan.config, None

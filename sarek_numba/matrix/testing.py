@@ -14,6 +14,7 @@ width: ContextVar[int] = ContextVar("sarek_matrix_width", default=32)
 edge: ContextVar[int] = ContextVar("sarek_matrix_edge", default=16)
 tiling: ContextVar[int | None] = ContextVar("sarek_matrix_tiling", default=None)
 direct: ContextVar[bool | None] = ContextVar("sarek_matrix_direct", default=None)
+gpus: ContextVar[bool] = ContextVar("sarek_matrix_gpus", default=False)
 any_size: ContextVar[bool] = ContextVar("sarek_matrix_any_size", default=False)
 
 
@@ -85,3 +86,13 @@ def small_ones_too() -> Iterator[None]:
         yield
     finally:
         any_size.reset(token)
+
+
+@contextmanager
+def as_on_gpus() -> Iterator[None]:
+    """CPUs get the kernels of GPUs: short loops unrolled, tiles read first and stored later."""
+    token = gpus.set(True)
+    try:
+        yield
+    finally:
+        gpus.reset(token)

@@ -41,7 +41,6 @@ from sarek_numba.matrix.rewrite.frame import Frame
 from sarek_numba.matrix.rewrite.multiply import name_of_sum
 from sarek_numba.matrix.rewrite.numbers import name_of_uniform
 from sarek_numba.matrix.rewrite.scheme import Scheme, joined
-from sarek_numba.matrix.rewrite.tiles import padded
 
 
 def scratch_size(form: Form, scheme: Scheme) -> int:
@@ -50,7 +49,7 @@ def scratch_size(form: Form, scheme: Scheme) -> int:
 
 
 def _plane(form: Form) -> int:
-    return form.config.m * padded(form.config.n, form.config.result)
+    return form.config.m * form.config.n
 
 
 def declaration(frame: Frame) -> SharedDecl:
@@ -93,7 +92,7 @@ def _spill(frame: Frame, scratch: Var, origin: Var, which: Var) -> list[Stmt]:
 def _store(frame: Frame, scratch: Var, origin: Var, plane: int, row: int, column: int) -> Stmt:
     shape = fragments_of(frame.config)["result"]
     place = add(origin, plane * _plane(frame.form))
-    line = index(frame.index, padded(shape.columns, shape.component))
+    line = index(frame.index, shape.columns)
     return Coopmat(CMStore(name_of_sum(plane, row, column), shape, scratch, place, line))
 
 
@@ -144,7 +143,7 @@ def _stored(
     frame: Frame, scratch: Var, origin: Var, local: tuple[Var, Var], at: tuple[Var, Var]
 ) -> list[Stmt]:
     """What the user's kernel does with the sum of one element in the scratch."""
-    line = padded(frame.config.n, frame.config.result)
+    line = frame.config.n
     within = total([expr(origin), times(expr(local[0]), line), expr(local[1])])
     planes: list[Expr] = [
         read(scratch, add(within, plane * _plane(frame.form)) if plane else within)

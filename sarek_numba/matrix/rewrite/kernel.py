@@ -42,7 +42,7 @@ from sarek_numba.matrix.rewrite.form import Form, Lines, Staged
 from sarek_numba.matrix.rewrite.frame import Frame
 from sarek_numba.matrix.rewrite.numbers import numbers_of
 from sarek_numba.matrix.rewrite.scheme import scheme_of
-from sarek_numba.matrix.rewrite.tiles import Tile, declarations, fill, tiles_of
+from sarek_numba.matrix.rewrite.tiles import Tile, declarations, fetch_of, fill, tiles_of
 
 GROUP = 8  # rows of tiles that blocks go through together
 
@@ -77,8 +77,10 @@ def rewritten(
         batch=tuple(fresh(f"batch_{at}", kind) for at in range(len(product.batch))),
     )
     scratch = declaration(frame)
-    shared, sums = _staged(frame) if isinstance(form.variant, Staged) else ([], _direct(frame))
-    body = [*_threads(frame), *multiply.declare(frame), _work(frame, sums, scratch.var)]
+    shared, begun, sums = (
+        _staged(frame) if isinstance(form.variant, Staged) else ([], [], _direct(frame))
+    )
+    body = [*_threads(frame), *multiply.declare(frame), *begun, _work(frame, sums, scratch.var)]
     return Kernel(
         name=kernel.name,
         body=tuple(body),
@@ -169,48 +171,64 @@ def _batch(frame: Frame, whole: Expr) -> list[Stmt]:
 # --- sums -----------------------------------------------------------------------------------------
 
 
-def _staged(frame: Frame) -> tuple[list[SharedDecl], list[Stmt]]:
-    """Sums over tiles in shared memory: while one buffer is used, the other is filled."""
+def _staged(frame: Frame) -> tuple[list[SharedDecl], list[Stmt], list[Stmt]]:
+    """Sums over tiles in shared memory: while one buffer is used, the other is filled.
+
+    Gives the arrays, what stands before all tiles, and the sums.
+    """
     a, b = tiles_of(frame)
     kind, fresh = frame.index, frame.fresh
     *_, inner = frame.form.tiling.shape(frame.config)
     step, following = fresh("step", kind), fresh("next", kind)
-    zero = index(kind, 0)
+    firsts = ((a, expr(frame.first_row)), (b, expr(frame.first_column)))
+    fetches = [fetch_of(frame, tile) for tile in (a, b)] if frame.form.unrolled else [None, None]
+    begun = [stmt for fetch in fetches if fetch is not None for stmt in fetch.declare()]
 
-    def filled(at: Expr, buffer: Expr) -> list[Stmt]:
-        start = times(at, inner)
+    def read(at: Expr) -> list[Stmt]:
+        """The first half of a step's tiles, of those that come in two."""
         return [
-            fill(frame, a, (expr(frame.first_row), start), buffer),
-            fill(frame, b, (start, expr(frame.first_column)), buffer),
+            stmt
+            for fetch, (_, first) in zip(fetches, firsts, strict=True)
+            if fetch is not None
+            for stmt in fetch.read(first, times(at, inner))
         ]
 
+    def filled(at: Expr, buffer: Expr) -> list[Stmt]:
+        """The second half, and tiles that come as a whole."""
+        made: list[Stmt] = []
+        for fetch, (tile, first) in zip(fetches, firsts, strict=True):
+            if fetch is None:
+                made.append(fill(frame, tile, (first, times(at, inner)), buffer))
+            else:
+                made += fetch.store(buffer)
+        return made
+
+    zero, steps = index(kind, 0), frame.numbers("steps")
     loop = for_(
         step,
         0,
-        frame.numbers("steps"),
+        steps,
         let(following, add(step, 1)),
-        if_(
-            lt(following, frame.numbers("steps")),
-            filled(expr(following), remainder(following, 2)),
-        ),
+        if_(lt(following, steps), read(expr(following))),
         *multiply.step(frame, _from_tiles(frame, a, b, remainder(step, 2))),
+        if_(lt(following, steps), filled(expr(following), remainder(following, 2))),
         Barrier(),
     )
-    return [*declarations(a), *declarations(b)], [*filled(zero, zero), Barrier(), loop]
+    before = if_(lt(0, steps), [*read(zero), *filled(zero, zero)])
+    return [*declarations(a), *declarations(b)], begun, [before, Barrier(), loop]
 
 
 def _from_tiles(frame: Frame, a: Tile, b: Tile, buffer: Expr) -> multiply.Source:
     config, kind = frame.config, frame.index
 
     def source(which: str, piece: int, at: int, part: int) -> tuple[Var, Expr, Expr, bool]:
-        row: Expr
-        column: Expr
         inner = index(kind, part * config.k)
         if which == "a":
-            tile, row, column = a, add(frame.warp_row, at * config.m), inner
+            tile, outer = a, add(frame.warp_row, at * config.m)
         else:
-            tile, row, column = b, inner, add(frame.warp_column, at * config.n)
-        return tile.arrays[piece], tile.at(buffer, row, column), index(kind, tile.line), False
+            tile, outer = b, add(frame.warp_column, at * config.n)
+        place = tile.at(buffer, outer, inner)
+        return tile.arrays[piece], place, index(kind, tile.line), which == "b"
 
     return source
 

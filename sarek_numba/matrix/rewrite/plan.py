@@ -123,7 +123,7 @@ def _shared(form: Form, scheme: Scheme) -> int:
     total = scratch_size(form, scheme) * config.result.bits // 8
     if isinstance(form.variant, Staged):
         total += shared_bytes(rows, inner, config.a, scheme.a)
-        total += shared_bytes(inner, columns, config.b, scheme.b)
+        total += shared_bytes(columns, inner, config.b, scheme.b)
     return total
 
 
