@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sarek_numba as sarek
-from sarek_numba import accept, policy
+from sarek_numba import accept, execute, policy
 from sarek_numba.errors import OracleError
 from sarek_numba.matrix import Specialised, specialise, testing
 from sarek_numba.matrix.rewrite.form import Direct, Staged
@@ -90,18 +90,30 @@ def ends_of(type: Any) -> tuple[Any, Any]:
 
 
 class Room:
-    """A matrix within memory that is full of the ends of its type; `memory` is all of it."""
+    """A matrix within a vector that is full of the ends of its type; all of it is on the device."""
 
     def __init__(self, matrix: Any, by_columns: bool = False, aligned: bool = False) -> None:
         rows, columns = matrix.shape
         low, high = ends_of(matrix.dtype)
         before, room = (0, 0) if aligned else (3, 5)
         shape = (columns, rows) if by_columns else (rows, columns)
-        self.memory = np.empty((shape[0] + room, shape[1] + room), matrix.dtype)
-        self.memory.flat[::2], self.memory.flat[1::2] = low, high
-        inner = self.memory[before : before + shape[0], before : before + shape[1]]
-        self.matrix = inner.T if by_columns else inner
-        self.matrix[:] = matrix
+        self.content = np.empty((shape[0] + room, shape[1] + room), matrix.dtype)
+        self.content.flat[::2], self.content.flat[1::2] = low, high
+        self.place = slice(before, before + shape[0]), slice(before, before + shape[1])
+        self.content[self.place] = matrix.T if by_columns else matrix
+        self.by_columns = by_columns
+
+    def on(self, device: str) -> Any:
+        """The matrix on a device."""
+        self.memory = sarek.vector(self.content).to(device)
+        inner = self.memory[self.place]
+        return inner.T if self.by_columns else inner
+
+    def bytes(self, device: str) -> Any:
+        """All memory as the device has it."""
+        if sarek.device(device).driver.memory is not None:
+            execute.mark_stale((self.memory,), sarek.device(device))
+        return np.asarray(self.memory).view(np.uint8)
 
 
 def rooms(kind: str, m: int, n: int, k: int, **layout: Any) -> list[Room]:
@@ -125,8 +137,10 @@ def both(device: str, kind: str, m: int, n: int, k: int, **layout: Any) -> Speci
     """Run a product as given and as rewritten; all memory must be the same afterwards."""
     kernel = kernel_of(kind)
     given, other = rooms(kind, m, n, k, **layout), rooms(kind, m, n, k, **layout)
-    kernel.launch(*(one.matrix for one in given), grid=grid_of(m, n), block=BLOCK, device=device)
-    arguments = [one.matrix for one in other]
+    kernel.launch(
+        *(one.on(device) for one in given), grid=grid_of(m, n), block=BLOCK, device=device
+    )
+    arguments = [one.on(device) for one in other]
     with policy.grant(*(CONSENT if kind in FLOATS else ())):
         outcome = sarek.matrix.run(
             kernel, *arguments, grid=grid_of(m, n), block=BLOCK, device=device
@@ -135,7 +149,7 @@ def both(device: str, kind: str, m: int, n: int, k: int, **layout: Any) -> Speci
         pytest.skip(outcome.reason)
     assert isinstance(outcome, Specialised), str(outcome)
     for theirs, ours in zip(given, other, strict=True):
-        np.testing.assert_array_equal(theirs.memory.view(np.uint8), ours.memory.view(np.uint8))
+        np.testing.assert_array_equal(theirs.bytes(device), ours.bytes(device))
     return outcome
 
 
@@ -198,6 +212,18 @@ def test_fragments_from_global_memory(device: str, by_columns: bool) -> None:
         assert ragged.variant == Staged()
         apart = both(device, "int8", 64, 64, 64, by_columns=by_columns)
         assert apart.variant == Staged()
+
+
+@pytest.mark.parametrize("by_columns", [False, True])
+@pytest.mark.parametrize("kind", ["int8", "float16", "int32", "mixed"])
+def test_kernels_of_gpus(kind: str, by_columns: bool) -> None:
+    """In the oracle: tiles that are read before the products of a step and stored behind them, with
+    whole tiles and ragged ones, a step too few to do so, operands that lie either way.
+    """
+    with testing.as_on_gpus():
+        for m, n, k in ((33, 19, 37), (32, 64, 64), (1, 1, 1)):
+            with testing.tile(len(TILINGS) - 2):
+                both("interpreter", kind, m, n, k, by_columns=by_columns)
 
 
 @fast
