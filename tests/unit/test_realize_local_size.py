@@ -247,6 +247,27 @@ def test_f04_first_launches_are_not_timed(monkeypatch):
     assert launched[2, 1, 1] == 3
 
 
+@pytest.mark.parametrize(("later", "best"), [(2.0, (256, 1, 1)), (0.5, (64, 1, 1))])
+def test_a_block_that_was_fast_by_chance_does_not_win(later, best, monkeypatch):
+    """It has to be faster than the usual one in turns too, not in its two times alone."""
+    launched = Counter()
+    clock = [0.0]
+    real = local_size.launching.launch
+
+    def launch(device, analysed, arguments, grid, block, shared):
+        launched[block] += 1
+        lucky = 0.1 if launched[block] <= 3 else later
+        clock[0] += {(64, 1, 1): lucky, (256, 1, 1): 1.0}.get(block, 3.0)
+        real(device, analysed, arguments, grid, block, shared)
+
+    monkeypatch.setattr(local_size.launching, "launch", launch)
+    monkeypatch.setattr(local_size.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(local_size, "_PATIENCE", 10**6)
+    size = 1024
+    given = [floats(0, size)]
+    assert optimize_local_size("native", made(GROW), size, given, cached=False) == best
+
+
 def test_a_long_search_shows_a_bar(monkeypatch, capsys):
     """After a second, and not before."""
     from rich import progress
