@@ -80,8 +80,11 @@ from pathlib import Path
 tree, base = sys.argv[1], os.path.realpath(sys.base_prefix)
 mounted = [sys.prefix, sys.base_prefix, base]
 if base in ("/", "/usr"):
-    program = getattr(sys, "_base_executable", sys.executable)
-    mounted = [sys.prefix, program, os.path.realpath(program), sysconfig.get_path("stdlib")]
+    chain = [os.path.abspath(sys.executable)]  # of links, each of which the tree needs
+    while os.path.islink(chain[-1]):
+        chain.append(os.path.join(os.path.dirname(chain[-1]), os.readlink(chain[-1])))
+    programs = [each for each in chain if not each.startswith(sys.prefix + os.sep)]
+    mounted = [sys.prefix, *programs, sysconfig.get_path("stdlib")]
 modules = Path(sysconfig.get_config_var("DESTSHARED") or ".").glob("*.so")
 told = subprocess.run(["ldd", sys.executable, *modules], capture_output=True, text=True).stdout
 libraries = {line.split("=> ")[1].split(" (")[0] for line in told.splitlines() if "=> /" in line}
