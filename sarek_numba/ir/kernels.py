@@ -75,7 +75,7 @@ class HelperFunction:
     span: Span | None = span_field()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Kernel:
     """A kernel. `name` and all spans are tags: they take no part in the content hash.
 

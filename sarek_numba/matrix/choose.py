@@ -8,6 +8,7 @@ agrees. Each decision on a kernel that adds up products is a record in `sarek.po
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
@@ -61,11 +62,11 @@ Choice: TypeAlias = Original | Plan
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a kernel is. `kernel` is the one that was looked at: another one of its content may have
-    other ids for its variables.
+    """What a kernel is, as long as there is that kernel. `kernel` is the one that was looked at:
+    another one of its content may have other ids for its variables.
     """
 
-    given: Kernel
+    given: weakref.ref[Kernel]
     kernel: Kernel
     content: str
     found: Product | NotAProduct
@@ -121,14 +122,20 @@ def product_of(ir: Kernel) -> Product | NotAProduct:
 
 def _known(ir: Kernel) -> _Known:
     known = _recent.get(id(ir))
-    if known is not None and known.given is ir:
+    if known is not None and known.given() is ir:
         return known
     content = content_hash(ir)
     kernel, found = _found.get(content, lambda: (ir, _analysed(ir)))
     if len(_recent) >= _MOST_KERNELS:
         _recent.clear()
     named = kernel if kernel.name == ir.name else replace(kernel, name=ir.name)
-    known = _recent[id(ir)] = _Known(ir, named, content, found)
+    place = id(ir)
+
+    def forget(gone: weakref.ref[Kernel]) -> None:
+        if _recent.get(place) is known:
+            _recent.pop(place, None)
+
+    known = _recent[place] = _Known(weakref.ref(ir, forget), named, content, found)
     return known
 
 

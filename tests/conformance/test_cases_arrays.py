@@ -433,7 +433,12 @@ def test_case_106_long_array(executor):
     a = np.zeros(2**31 + 8, np.uint8)
     a[-8:] = np.arange(8) + 20
     out = poison(8, np.int64)
-    run(executor, ends_of_a_long_array, Launch(1, 32, (a, out), ()))
+    try:
+        run(executor, ends_of_a_long_array, Launch(1, 32, (a, out), ()))
+    except sarek.OutOfMemory as error:  # PoCL: a part of the machine's memory
+        if error.available is None or error.available >= a.nbytes:
+            raise
+        pytest.skip(f"{executor} has no buffers above {error.available} bytes here")
     assert out.tolist() == list(range(20, 28))
     assert a[:9].tolist() == [*range(50, 58), 0]
     assert a[-8:].tolist() == list(range(100, 108))

@@ -81,6 +81,6 @@ def test_faults_are_found(fault, monkeypatch):
             kind, name = captures, "vulkan:0"
             monkeypatch.setattr(vulkan.VulkanGraph, "update", lambda self, changed: True)
         case _:
-            name = "opencl:intel:0"
+            kind, name = captures, "opencl:intel:0"
             monkeypatch.setattr(opencl.Calls, "change", lambda self, buffer, changes: None)
     assert differences(kind, name, 20)
