@@ -94,6 +94,16 @@ def test_wheel_holds_the_tree(tmp_path):
     assert names == expected
 
 
+def test_modules_of_tests_are_told_apart():
+    """pytest knows a module outside of a package by its name alone."""
+    loose = [
+        path.name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if not (path.parent / "__init__.py").exists()
+    ]
+    assert len(set(loose)) == len(loose)
+
+
 def test_nothing_names_a_machine():
     """No tracked file names a path of one machine or the host of a package registry."""
     words = [
